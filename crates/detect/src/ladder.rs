@@ -1,0 +1,89 @@
+//! What to do about a loop: one rung per strike.
+
+use std::fmt;
+
+/// What is done with one request or call, from mildest to strictest.
+///
+/// ```
+/// use loopbreaker::Action;
+/// assert!(Action::Hint < Action::Reject);
+/// assert_eq!(Action::parse("throttle"), Some(Action::Throttle));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// Nothing.
+    Allow,
+    /// Say so in headers and logs.
+    Warn,
+    /// Tell the model what it repeats.
+    Hint,
+    /// Tell the model, and delay.
+    Throttle,
+    /// Hold until an operator decides.
+    Pause,
+    /// Refuse.
+    Reject,
+}
+
+impl Action {
+    /// The action of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Allow, Self::Warn, Self::Hint, Self::Throttle, Self::Pause, Self::Reject]
+            .into_iter()
+            .find(|action| action.as_str() == name)
+    }
+
+    /// The action's name on every wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Warn => "warn",
+            Self::Hint => "hint",
+            Self::Throttle => "throttle",
+            Self::Pause => "pause",
+            Self::Reject => "reject",
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The action at strike 0, 1, 2…; the last one stays.
+///
+/// ```
+/// use loopbreaker::{Action, Ladder};
+/// let ladder = Ladder::default();
+/// assert_eq!(ladder.rung(0), Action::Hint);
+/// assert_eq!(ladder.rung(99), Action::Reject);
+/// assert!(Ladder::new(vec![]).is_none());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ladder(Vec<Action>);
+
+impl Ladder {
+    /// A ladder with these rungs; `None` when there are none.
+    pub fn new(rungs: Vec<Action>) -> Option<Self> {
+        (!rungs.is_empty()).then_some(Self(rungs))
+    }
+
+    /// The action at this many strikes.
+    pub fn rung(&self, strikes: u32) -> Action {
+        let top = self.0.len() - 1;
+        self.0[top.min(strikes as usize)]
+    }
+
+    /// All rungs from the first strike on.
+    pub fn rungs(&self) -> &[Action] {
+        &self.0
+    }
+}
+
+impl Default for Ladder {
+    fn default() -> Self {
+        Self(vec![Action::Hint, Action::Hint, Action::Throttle, Action::Reject])
+    }
+}
