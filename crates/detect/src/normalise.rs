@@ -1,9 +1,280 @@
-//! Result normalisation.
-use crate::config::ConfigError;
+//! Result normalisation: what changes on every run without meaning anything is folded away.
+//!
+//! The rules are data: one table of patterns, searched for all at once in linear time. Plain numbers and git hashes
+//! are not in it, since page 3 is not page 4. A tool's own patterns come from the config.
+
+use std::sync::LazyLock;
+
 use regex_automata::meta::Regex;
-/// Checks that a pattern compiles.
+use regex_automata::util::syntax;
+
+use crate::config::ConfigError;
+
+/// One thing that is folded: what it is called, what it looks like, what stands in its place.
+struct Rule {
+    pattern: &'static str,
+    instead: &'static [u8],
+}
+
+const fn rule(pattern: &'static str, instead: &'static [u8]) -> Rule {
+    Rule { pattern, instead }
+}
+
+/// Where two rules fit at one place, the earlier one wins.
+const RULES: &[Rule] = &[
+    // Terminal control: CSI, OSC and single-character escapes.
+    rule(r"\x1b\[[0-?]*[ -/]*[@-~]", b""),
+    rule(r"\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?", b""),
+    rule(r"\x1b[@-Z\\-_=>]", b""),
+    // ISO 8601 and RFC 3339, in full or compact.
+    rule(
+        r"\b\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?(?:Z|UTC|GMT)\b| ?[+-]\d{2}:?\d{2})?",
+        b"<time>",
+    ),
+    rule(r"\b\d{8}T\d{6}(?:\.\d+)?Z?\b", b"<time>"),
+    // RFC 2822, ctime, syslog and web-server logs.
+    rule(
+        r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? (?:\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}(?::\d{2})?|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} \d{2}:\d{2}:\d{2}(?: [AP]M)?(?: [A-Z]{3,5})? \d{4})(?: (?:GMT|UTC|[+-]\d{4}))?",
+        b"<time>",
+    ),
+    rule(
+        r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} +\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?",
+        b"<time>",
+    ),
+    rule(
+        r"\b\d{2}/(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/\d{4}:\d{2}:\d{2}:\d{2}(?: [+-]\d{4})?",
+        b"<time>",
+    ),
+    // Clock times: three parts, or two with a half of the day; `12:30` alone may be a line and a column.
+    rule(r"\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?: ?[AaPp][Mm])?\b", b"<time>"),
+    rule(r"\b\d{1,2}:\d{2} ?[AaPp][Mm]\b", b"<time>"),
+    // Durations.
+    rule(
+        r"\b(?:\d+(?:\.\d+)?(?:ns|us|\xc2\xb5s|\xce\xbcs|ms|secs?|s|mins?|m|hrs?|h))+\b",
+        b"<duration>",
+    ),
+    rule(
+        r"\b\d+(?:\.\d+)? (?:nano|micro|milli)?(?:seconds?|secs?|minutes?|mins?|hours?|hrs?)\b|\b\d+(?:\.\d+)? (?:ns|us|\xc2\xb5s|\xce\xbcs|ms|s)\b",
+        b"<duration>",
+    ),
+    // Identifiers that are drawn anew each time.
+    rule(r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b", b"<uuid>"),
+    rule(r"\b0x[0-9A-Fa-f]{6,16}\b", b"<address>"),
+    rule(r"\b(?:[Pp][Ii][Dd]|[Pp]rocess(?: [Ii][Dd])?)(?: ?[=:#] ?| )\d+\b", b"<pid>"),
+    rule(r"\[\d{2,7}\]: ", b"[<pid>]: "),
+    rule(r"(?m)^\[\d+\] \d+$", b"<pid>"),
+    // Names of temporary files: a part with a digit in it, or one that a tool made up.
+    rule(
+        r#"(?:/private)?(?:/var)?/tmp/(?:[^\s/'":,;()<>]*[0-9][^\s/'":,;()<>]*|tmp[.A-Za-z0-9_]{4,}|[^\s/'":,;()<>]*\.[A-Za-z0-9]{6,})"#,
+        b"<temp>",
+    ),
+    rule(r#"(?:/private)?/var/folders/[^\s'":,;()<>]*"#, b"<temp>"),
+];
+
+/// At most this much of a result's head, and as much of its tail, is looked at.
+const LOOK_AT: usize = 32 * 1024;
+
+/// Folds results of one tool.
+#[derive(Debug, Clone)]
+pub(crate) struct Normaliser {
+    /// `None` folds nothing.
+    patterns: Option<Regex>,
+}
+
+impl Normaliser {
+    /// The built-in rules.
+    pub(crate) fn built_in() -> &'static Self {
+        // The table is constant and a test compiles it, so the fallback that folds nothing is never met.
+        static BUILT_IN: LazyLock<Normaliser> =
+            LazyLock::new(|| Normaliser::compile(&[]).unwrap_or(Normaliser { patterns: None }));
+        &BUILT_IN
+    }
+
+    /// The built-in rules and a tool's own patterns, whose matches are dropped.
+    pub(crate) fn compile(own: &[String]) -> Result<Self, ConfigError> {
+        for pattern in own {
+            check_pattern(pattern)?;
+        }
+        let all: Vec<&str> = RULES.iter().map(|rule| rule.pattern).chain(own.iter().map(String::as_str)).collect();
+        let patterns = builder()
+            .build_many(&all)
+            .map_err(|error| ConfigError::BadPattern { pattern: own.join(" | "), reason: error.to_string() })?;
+        Ok(Self { patterns: Some(patterns) })
+    }
+
+    /// Writes the normalised form of `result` into `out`.
+    pub(crate) fn normalise(&self, result: &str, out: &mut Vec<u8>) {
+        out.clear();
+        let bytes = result.as_bytes();
+        if bytes.len() <= 2 * LOOK_AT {
+            self.fold(bytes, out);
+        } else {
+            self.fold(&bytes[..LOOK_AT], out);
+            out.extend_from_slice(b"\n<cut>\n");
+            self.fold(&bytes[bytes.len() - LOOK_AT..], out);
+        }
+        let end = out.trim_ascii_end().len();
+        out.truncate(end);
+    }
+
+    fn fold(&self, bytes: &[u8], out: &mut Vec<u8>) {
+        let mut copied = 0;
+        for found in self.patterns.iter().flat_map(|patterns| patterns.find_iter(bytes)) {
+            copy_lines(&bytes[copied..found.start()], out);
+            let instead = RULES.get(found.pattern().as_usize()).map_or(&b""[..], |rule| rule.instead);
+            out.extend_from_slice(instead);
+            copied = found.end();
+        }
+        copy_lines(&bytes[copied..], out);
+    }
+}
+
+/// Checks a tool's own pattern.
 pub(crate) fn check_pattern(pattern: &str) -> Result<(), ConfigError> {
-    Regex::new(pattern)
-        .map(drop)
-        .map_err(|error| ConfigError::BadPattern { pattern: pattern.to_owned(), reason: error.to_string() })
+    let bad = |reason: String| ConfigError::BadPattern { pattern: pattern.to_owned(), reason };
+    let regex = builder().build(pattern).map_err(|error| {
+        // The error's source says where the pattern goes wrong; the error itself only that it does.
+        let reason = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+        bad(reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned())
+    })?;
+    if regex.is_match("") {
+        return Err(bad("it fits the empty text, so it would fit everywhere".to_owned()));
+    }
+    Ok(())
+}
+
+fn builder() -> regex_automata::meta::Builder {
+    let mut builder = Regex::builder();
+    // Bytes, not characters: results may be cut in the middle of one, and ASCII classes are all that is needed.
+    builder.syntax(syntax::Config::new().unicode(false).utf8(false));
+    builder.configure(Regex::config().utf8_empty(false).nfa_size_limit(Some(1 << 20)));
+    builder
+}
+
+/// Copies text without the white space at the ends of its lines.
+fn copy_lines(mut text: &[u8], out: &mut Vec<u8>) {
+    while let Some(newline) = memchr::memchr(b'\n', text) {
+        out.extend_from_slice(&text[..newline]);
+        while matches!(out.last(), Some(b' ' | b'\t' | b'\r')) {
+            out.pop();
+        }
+        out.push(b'\n');
+        text = &text[newline + 1..];
+    }
+    out.extend_from_slice(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{LOOK_AT, Normaliser, RULES, check_pattern};
+
+    fn normal(result: &str) -> String {
+        let mut out = Vec::new();
+        Normaliser::built_in().normalise(result, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[track_caller]
+    fn folds(a: &str, b: &str) {
+        assert_eq!(normal(a), normal(b));
+    }
+
+    #[track_caller]
+    fn keeps(a: &str, b: &str) {
+        assert_ne!(normal(a), normal(b));
+    }
+
+    #[test]
+    fn every_built_in_rule_compiles() {
+        for rule in RULES {
+            check_pattern(rule.pattern).unwrap();
+        }
+        assert_eq!(Normaliser::compile(&[]).unwrap().patterns.unwrap().pattern_len(), RULES.len());
+    }
+
+    #[test]
+    fn timestamps_of_all_usual_forms_are_folded() {
+        folds("[2026-03-01T10:00:11Z] up", "[2026-12-31T23:59:59.123+02:00] up");
+        folds("2026-03-01 10:00:11,123 INFO", "2026-03-02 11:00:11,999 INFO");
+        folds("Date: Sun, 15 Nov 2026 17:32:51 GMT", "Date: Mon, 16 Nov 2026 07:02:01 GMT");
+        folds("Sun Nov 15 17:32:51 UTC 2026", "Mon Nov 16 07:02:01 UTC 2026");
+        folds("Nov  5 03:04:05 host", "Dec 15 13:04:05 host");
+        folds("[15/Nov/2026:17:32:51 +0000] GET", "[16/Nov/2026:18:00:00 +0000] GET");
+        folds("at 10:11:12.5", "at 23:59:01.77");
+        folds("at 9:05 PM", "at 11:45 AM");
+    }
+
+    #[test]
+    fn durations_are_folded() {
+        folds("finished in 1.03s", "finished in 12.4s");
+        folds("real 0m1.234s", "real 1m0.004s");
+        folds("took 35 ms", "took 9 ms");
+        folds("after 3 seconds", "after 12 seconds");
+    }
+
+    #[test]
+    fn identifiers_drawn_anew_are_folded() {
+        folds("id 123e4567-e89b-12d3-a456-426614174000", "id 00000000-e89b-12d3-a456-426614174fff");
+        folds("<obj at 0x7f3a2c1b4d50>", "<obj at 0x55d0aa00ff10>");
+        folds("started pid 1234", "started pid 99");
+        folds("sshd[1234]: closed", "sshd[777]: closed");
+        folds("/tmp/tmpab12cd/x.py: bad", "/tmp/tmpzz99yy/x.py: bad");
+        folds("/tmp/build-8f3a/out", "/tmp/build-91bb/out");
+    }
+
+    #[test]
+    fn colours_and_trailing_space_are_folded() {
+        folds("\x1b[1;31mred\x1b[0m  \r\nnext\t\n\n", "red\nnext");
+        folds("\x1b]0;title\x07text", "text");
+    }
+
+    #[test]
+    fn plain_numbers_hashes_and_versions_are_kept() {
+        keeps("items of page 3", "items of page 4");
+        keeps("commit 8f3a2c1b4d50", "commit 91bb20aa00ff");
+        keeps("3 failed", "4 failed");
+        keeps("v1.2.3", "v1.2.4");
+        keeps("main.rs:10:25", "main.rs:11:25");
+        keeps("/tmp/notes", "/tmp/letters");
+        keeps("0x10", "0x11");
+        keeps("10% done", "20% done");
+    }
+
+    #[test]
+    fn only_head_and_tail_of_a_long_result_are_looked_at() {
+        let long = |middle: char| format!("{}{middle}{}", "a".repeat(LOOK_AT), "b".repeat(LOOK_AT));
+        folds(&long('x'), &long('y'));
+        keeps(&format!("x{}", long('x')), &format!("y{}", long('x')));
+        keeps(&format!("{}x", long('x')), &format!("{}y", long('x')));
+    }
+
+    #[test]
+    fn a_tools_own_pattern_is_dropped_from_its_results() {
+        let own = Normaliser::compile(&["request-[a-z]+".to_owned()]).unwrap();
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        own.normalise("request-abc failed", &mut a);
+        own.normalise("request-xyz failed", &mut b);
+        assert_eq!(a, b);
+    }
+
+    #[test]
+    fn a_bad_pattern_says_what_is_wrong_with_it() {
+        assert!(check_pattern("(").unwrap_err().to_string().contains("unclosed group"));
+        assert!(check_pattern("x*").unwrap_err().to_string().contains("empty"));
+        assert!(check_pattern(&"a{1000}".repeat(100)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn normalising_never_panics_and_never_grows_much(text in ".{0,200}") {
+            prop_assert!(normal(&text).len() <= 4 * text.len() + 16);
+        }
+
+        #[test]
+        fn words_without_digits_are_kept(text in "[a-z]{1,9}( [a-z]{1,9}){0,9}") {
+            prop_assert_eq!(normal(&text), text);
+        }
+    }
 }

@@ -1,0 +1,242 @@
+//! What canonical arguments name: fields, numbers, paths.
+
+use crate::words::hash_bytes;
+
+/// The members of a canonical JSON object: names (as written, without quotes) and values.
+pub(crate) fn fields(canonical: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut rest = canonical.strip_prefix(b"{").unwrap_or_default();
+    std::iter::from_fn(move || {
+        let name_end = 1 + string_end(rest.strip_prefix(b"\"")?);
+        let value = rest.get(name_end + 2..)?;
+        let value_end = value_end(value);
+        let field = (&rest[1..name_end], &value[..value_end]);
+        rest = value.get(value_end + 1..).unwrap_or_default();
+        Some(field)
+    })
+}
+
+/// The text of a canonical JSON string, its escapes undone, for reading only: other escapes than the common ones
+/// become spaces.
+pub(crate) fn unescape(value: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let Some(inside) = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")) else {
+        out.extend_from_slice(value);
+        return;
+    };
+    let mut rest = inside;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let escape = rest.get(at + 1).copied().unwrap_or(b' ');
+        out.push(match escape {
+            b'n' | b'r' => b'\n',
+            b't' | b'b' | b'f' | b'u' => b' ',
+            byte => byte,
+        });
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    out.extend_from_slice(rest);
+}
+
+/// Up to four numbers of the arguments, in order: enough to see a page or an offset move.
+pub(crate) fn numbers(canonical: &[u8]) -> [i64; 4] {
+    let mut found = [0; 4];
+    let mut len = 0;
+    let mut rest = canonical;
+    while let Some(start) = rest.iter().position(u8::is_ascii_digit) {
+        let digits = rest[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if len == found.len() {
+            break;
+        }
+        found[len] = rest[start..start + digits]
+            .iter()
+            .fold(0_i64, |number, digit| number.wrapping_mul(10).wrapping_add(i64::from(digit - b'0')));
+        len += 1;
+        rest = &rest[start + digits..];
+    }
+    found
+}
+
+/// The files and folders that a call names, as hashes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    hashes: [u32; Self::MAX],
+    len: u8,
+    /// More were named than are kept: it may be anything.
+    overflow: bool,
+}
+
+impl Places {
+    const MAX: usize = 8;
+
+    /// The places that a text names. Of a place that is written to, its folders are touched as well.
+    pub(crate) fn of(text: &[u8], written: bool) -> Self {
+        let mut places = Self::default();
+        let breaks = |byte: &u8| {
+            byte.is_ascii_whitespace()
+                || matches!(byte, b'"' | b'\'' | b'`' | b',' | b';' | b'(' | b')' | b'|' | b'&' | b'<' | b'>' | b'=' | b'{' | b'}' | b'[' | b']')
+        };
+        for word in text.split(breaks).filter(|word| is_path(word)) {
+            places.add_path(word, written);
+        }
+        places
+    }
+
+    fn add_path(&mut self, path: &[u8], written: bool) {
+        let path = path.strip_prefix(b"./").unwrap_or(path);
+        let path = path.strip_suffix(b"/").unwrap_or(path);
+        // `file.py:12` names the file.
+        let path = path.split(|byte| *byte == b':').next().unwrap_or(path);
+        self.add(path);
+        let mut folder = path;
+        while let Some(slash) = folder.iter().rposition(|byte| *byte == b'/') {
+            if folder.len() == path.len() {
+                self.add(&path[slash + 1..]);
+            }
+            folder = &folder[..slash];
+            if !written || folder.is_empty() {
+                break;
+            }
+            self.add(folder);
+        }
+    }
+
+    fn add(&mut self, name: &[u8]) {
+        let hash = hash_bytes(name) as u32;
+        if self.hashes[..self.len.into()].contains(&hash) {
+            return;
+        }
+        match self.hashes.get_mut(usize::from(self.len)) {
+            Some(free) => {
+                *free = hash;
+                self.len += 1;
+            }
+            None => self.overflow = true,
+        }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether the two surely name different things.
+    pub(crate) fn apart_from(&self, other: &Self) -> bool {
+        let (mine, theirs) = (&self.hashes[..self.len.into()], &other.hashes[..other.len.into()]);
+        !mine.is_empty()
+            && !theirs.is_empty()
+            && !self.overflow
+            && !other.overflow
+            && !mine.iter().any(|place| theirs.contains(place))
+    }
+}
+
+fn is_path(word: &[u8]) -> bool {
+    if word.len() < 2 || word.len() > 300 || word.starts_with(b"-") || word.starts_with(b"http") {
+        return false;
+    }
+    let name = word.iter().rposition(|byte| *byte == b'/').map_or(word, |slash| &word[slash + 1..]);
+    let extension = name.iter().rposition(|byte| *byte == b'.').map(|dot| &name[dot + 1..]);
+    let has_extension = extension.is_some_and(|extension| {
+        (1..=5).contains(&extension.len())
+            && extension.iter().all(u8::is_ascii_alphanumeric)
+            && extension.iter().any(u8::is_ascii_alphabetic)
+    });
+    has_extension || (word.contains(&b'/') && word.iter().any(u8::is_ascii_alphabetic))
+}
+
+/// Where the closing quote stands behind an opening one.
+fn string_end(inside: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(step) = memchr::memchr2(b'"', b'\\', inside.get(at..).unwrap_or_default()) {
+        at += step;
+        if inside[at] == b'"' {
+            return at;
+        }
+        at += 2;
+    }
+    inside.len()
+}
+
+/// Where the comma or brace behind a value stands.
+fn value_end(value: &[u8]) -> usize {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(byte) = value.get(at) {
+        match byte {
+            b'"' => at += 1 + string_end(&value[at + 1..]),
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth > 0 => depth -= 1,
+            b',' | b'}' | b']' if depth == 0 => return at,
+            _ => {}
+        }
+        at += 1;
+    }
+    value.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Places, fields, numbers, unescape};
+
+    #[test]
+    fn fields_come_with_their_whole_values() {
+        let found: Vec<_> = fields(br#"{"a":{"x":[1,"}"]},"b\"":"q\"}","c":12}"#).collect();
+        let expected: [(&[u8], &[u8]); 3] =
+            [(b"a", br#"{"x":[1,"}"]}"#), (br#"b\""#, br#""q\"}""#), (b"c", b"12")];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_no_object_has_no_fields() {
+        for text in ["", "[1]", "\"x\"", "{}", "ls -la"] {
+            assert_eq!(fields(text.as_bytes()).count(), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_string_is_unescaped_for_reading() {
+        let mut out = Vec::new();
+        unescape(br#""a\nb\"c\\d""#, &mut out);
+        assert_eq!(out, b"a\nb\"c\\d");
+    }
+
+    #[test]
+    fn the_first_four_numbers_are_found() {
+        assert_eq!(numbers(br#"{"limit":200,"offset":1400,"path":"f2"}"#), [200, 1400, 2, 0]);
+    }
+
+    #[test]
+    fn a_folder_holds_the_file_that_was_written_in_it() {
+        let read = Places::of(b"grep -r foo src/", false);
+        assert!(!read.apart_from(&Places::of(b"src/parser/lexer.rs", true)));
+        assert!(read.apart_from(&Places::of(b"docs/readme.md", true)));
+    }
+
+    #[test]
+    fn a_file_is_the_same_by_its_name_alone() {
+        assert!(!Places::of(b"cat a.rs", false).apart_from(&Places::of(b"/work/src/a.rs", true)));
+    }
+
+    #[test]
+    fn what_names_nothing_may_be_anything() {
+        assert!(!Places::of(b"make", false).apart_from(&Places::of(b"a.rs", true)));
+        let many: String = (0..20).map(|i| format!("f{i}.rs ")).collect();
+        assert!(!Places::of(many.as_bytes(), true).apart_from(&Places::of(b"other.rs", false)));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            fields(&bytes).count();
+            numbers(&bytes);
+            Places::of(&bytes, true);
+            unescape(&bytes, &mut Vec::new());
+        }
+
+        #[test]
+        fn broken_objects_never_panic(text in r#"[\{\}\[\]",:\\a1]{0,30}"#) {
+            fields(text.as_bytes()).count();
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What a call does to the world, guessed from its name and arguments where nobody declared it.
+
+use std::cell::RefCell;
+
+use crate::args::{Places, fields, unescape};
+use crate::config::Effect;
+use crate::shell::read_command;
+use crate::words::hash_bytes;
+
+/// What a call does, and to what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which may hold or not")]
+pub(crate) struct CallFacts {
+    /// What it does; `None` when that is not known.
+    pub(crate) effect: Option<Effect>,
+    /// It moves through something outside (a folder, a page, a screen), so equal calls mean different things.
+    pub(crate) moves: bool,
+    /// It keeps the agent's own notes: plans, to-do lists, thoughts.
+    pub(crate) notes: bool,
+    /// It reads or runs the whole project, whatever paths it names.
+    pub(crate) broad: bool,
+    /// The files and folders that it names.
+    pub(crate) places: Places,
+    /// The hash of the text that a write takes away (an edit's `old`); 0 when it has none.
+    pub(crate) before: u64,
+    /// The hash of the text that a write leaves; 0 when it has none.
+    pub(crate) after: u64,
+}
+
+impl CallFacts {
+    /// Reads a call; `declared` wins over every guess.
+    pub(crate) fn read(tool: &str, canonical: &[u8], declared: Option<Effect>) -> Self {
+        let guess = guess(tool, canonical);
+        let effect = declared.or(guess.effect);
+        let written = !matches!(effect, Some(Effect::Read));
+        let mut facts = Self {
+            effect,
+            moves: guess.moves && declared.is_none(),
+            notes: guess.notes,
+            broad: guess.broad || effect.is_none(),
+            places: Places::of(canonical, written),
+            ..Self::default()
+        };
+        if effect == Some(Effect::Write) {
+            for (name, value) in fields(canonical) {
+                match name {
+                    b"old" | b"old_str" | b"old_string" | b"old_text" | b"search" | b"before" => {
+                        facts.before = hash_bytes(value);
+                    }
+                    b"new" | b"new_str" | b"new_string" | b"new_text" | b"replace" | b"replacement" | b"after"
+                    | b"content" | b"contents" | b"file_text" | b"text" | b"new_source" => {
+                        facts.after = hash_bytes(value);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        facts
+    }
+}
+
+#[derive(Default)]
+struct Guess {
+    effect: Option<Effect>,
+    moves: bool,
+    notes: bool,
+    broad: bool,
+}
+
+fn guess(tool: &str, canonical: &[u8]) -> Guess {
+    let words = NameWords::of(tool);
+    if words.any(SHELLS) || (words.any(&["run", "exec", "execute"]) && words.any(&["command", "commands"])) {
+        return command_guess(|out| command_text(canonical, out));
+    }
+    if let Some(subcommand) = subcommand(canonical) {
+        // Editors with many commands behind one name.
+        let effect = if matches!(subcommand, b"view" | b"read" | b"list" | b"show" | b"open" | b"get") {
+            Effect::Read
+        } else {
+            Effect::Write
+        };
+        return Guess { effect: Some(effect), ..Guess::default() };
+    }
+    if words.any(&["sql", "query"]) && sql_verb(canonical).is_some() {
+        return Guess { effect: sql_verb(canonical), ..Guess::default() };
+    }
+    if words.any(NOTES) {
+        return Guess { notes: true, effect: Some(Effect::Read), ..Guess::default() };
+    }
+    if words.any(POLLS) {
+        return Guess { effect: Some(Effect::Poll), ..Guess::default() };
+    }
+    if words.any(MOVES) {
+        return Guess { moves: true, ..Guess::default() };
+    }
+    if words.first_is(READS) {
+        return Guess { effect: Some(Effect::Read), ..Guess::default() };
+    }
+    if words.any(WRITES) {
+        return Guess { effect: Some(Effect::Write), ..Guess::default() };
+    }
+    if words.any(READS) {
+        return Guess { effect: Some(Effect::Read), ..Guess::default() };
+    }
+    // A tool of any name whose only argument is a line that starts with a shell's verb.
+    if canonical.starts_with(b"\"") {
+        let line = command_guess(|out| unescape(canonical, out));
+        if line.effect.is_some() || line.moves {
+            return line;
+        }
+    }
+    // Agents whose tools are the shell's own verbs.
+    command_guess(|out| {
+        out.extend_from_slice(tool.as_bytes());
+        out.push(b' ');
+        let mut text = Vec::new();
+        unescape(canonical, &mut text);
+        out.extend_from_slice(&text);
+    })
+}
+
+fn command_guess(write: impl FnOnce(&mut Vec<u8>)) -> Guess {
+    thread_local! {
+        static COMMAND: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    COMMAND.with(|cell| {
+        let Ok(mut command) = cell.try_borrow_mut() else { return Guess::default() };
+        command.clear();
+        write(&mut command);
+        let facts = read_command(&command);
+        Guess { effect: facts.effect, moves: facts.moves, notes: false, broad: facts.broad }
+    })
+}
+
+/// The command line of a shell tool: a field of that name, or the whole.
+fn command_text(canonical: &[u8], out: &mut Vec<u8>) {
+    let named = fields(canonical)
+        .find(|(name, _)| matches!(*name, b"command" | b"cmd" | b"script" | b"input" | b"commands" | b"keystrokes"));
+    match named {
+        Some((_, value)) if value.starts_with(b"\"") => unescape(value, out),
+        // An argument vector: the words, without brackets, quotes and commas.
+        Some((_, value)) => {
+            out.extend(value.iter().map(|byte| if matches!(byte, b'[' | b']' | b'"' | b',') { b' ' } else { *byte }));
+        }
+        None => unescape(canonical, out),
+    }
+}
+
+/// The value of a `command` field that is one plain word, as multi-purpose editors have it.
+fn subcommand(canonical: &[u8]) -> Option<&[u8]> {
+    let (_, value) = fields(canonical).find(|(name, _)| *name == b"command")?;
+    let word = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    matches!(
+        word,
+        b"view" | b"read" | b"list" | b"show" | b"open" | b"get" | b"create" | b"str_replace" | b"insert"
+            | b"undo_edit" | b"write" | b"delete" | b"rename"
+    )
+    .then_some(word)
+}
+
+fn sql_verb(canonical: &[u8]) -> Option<Effect> {
+    let from = canonical.iter().position(u8::is_ascii_alphabetic)?;
+    let text = match fields(canonical).find(|(name, _)| matches!(*name, b"query" | b"sql" | b"statement")) {
+        Some((_, value)) => value.strip_prefix(b"\"").unwrap_or(value),
+        None => &canonical[from..],
+    };
+    let word = text.trim_ascii_start();
+    let word = &word[..word.iter().take_while(|byte| byte.is_ascii_alphabetic()).count()];
+    let is = |names: &[&[u8]]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
+    if is(&[b"select", b"show", b"describe", b"desc", b"explain", b"with", b"pragma"]) {
+        Some(Effect::Read)
+    } else if is(&[b"insert", b"update", b"delete", b"create", b"drop", b"alter", b"replace", b"truncate", b"use"]) {
+        Some(Effect::Write)
+    } else {
+        None
+    }
+}
+
+const SHELLS: &[&str] = &["bash", "sh", "shell", "zsh", "terminal", "console", "cmd", "powershell"];
+const NOTES: &[&str] = &["todo", "todos", "think", "thinking", "thought", "plan", "reflect", "note", "notes", "scratchpad"];
+const POLLS: &[&str] = &["poll", "wait", "status", "sleep", "watch", "progress", "monitor", "await"];
+const MOVES: &[&str] = &[
+    "scroll", "click", "press", "next", "back", "previous", "goto", "navigate", "hover", "tap", "swipe", "drag", "key",
+    "keyboard", "mouse", "page",
+];
+const READS: &[&str] = &[
+    "read", "view", "open", "cat", "get", "list", "ls", "show", "search", "find", "grep", "glob", "query", "fetch",
+    "lookup", "describe", "inspect", "browse", "visit", "look", "check", "count", "head", "tail", "tree", "stat",
+    "retrieve", "load", "scan", "websearch", "webfetch", "recall", "calculate", "verify", "test", "tests",
+];
+const WRITES: &[&str] = &[
+    "write", "edit", "multiedit", "create", "update", "delete", "remove", "insert", "replace", "patch", "apply", "set",
+    "add", "append", "save", "modify", "send", "post", "put", "rename", "move", "copy", "mkdir", "commit", "install",
+    "upload", "book", "cancel", "return", "exchange", "transfer", "assign", "store", "editor", "reply", "publish",
+    "type", "fill", "enter", "select", "download", "buy", "pay", "notebook",
+];
+
+/// The words of a tool's name: `getJobStatus`, `get_job_status` and `get-job-status` are three words each.
+struct NameWords<'a>(&'a str);
+
+impl<'a> NameWords<'a> {
+    fn of(name: &'a str) -> Self {
+        // `mcp__server__tool` is a tool of a server: the server's name says nothing about the call.
+        Self(name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map_or(name, |(_, tool)| tool))
+    }
+
+    fn words(&self) -> impl Iterator<Item = &'a str> {
+        let name = self.0;
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let bytes = name.as_bytes();
+            while bytes.get(at).is_some_and(|byte| !byte.is_ascii_alphanumeric()) {
+                at += 1;
+            }
+            let start = at;
+            while let Some(byte) = bytes.get(at).filter(|byte| byte.is_ascii_alphanumeric()) {
+                let hump = at > start && byte.is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase();
+                if hump {
+                    break;
+                }
+                at += 1;
+            }
+            (at > start).then(|| &name[start..at])
+        })
+    }
+
+    fn any(&self, list: &[&str]) -> bool {
+        self.words().any(|word| list.iter().any(|entry| entry.eq_ignore_ascii_case(word)))
+    }
+
+    fn first_is(&self, list: &[&str]) -> bool {
+        self.words().next().is_some_and(|word| list.iter().any(|entry| entry.eq_ignore_ascii_case(word)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CallFacts, NameWords};
+    use crate::config::Effect;
+
+    #[track_caller]
+    fn effect(tool: &str, args: &str, expected: Option<Effect>) {
+        assert_eq!(CallFacts::read(tool, args.as_bytes(), None).effect, expected, "{tool} {args}");
+    }
+
+    #[test]
+    fn names_fall_into_words() {
+        let words = |name| NameWords::of(name).words().collect::<Vec<_>>();
+        assert_eq!(words("getJobStatus"), ["get", "Job", "Status"]);
+        assert_eq!(words("mcp__web__search-page"), ["search", "page"]);
+    }
+
+    #[test]
+    fn common_names_tell_their_effect() {
+        effect("read_file", r#"{"path":"a"}"#, Some(Effect::Read));
+        effect("WebSearch", r#"{"q":"a"}"#, Some(Effect::Read));
+        effect("find_user_id_by_email", "{}", Some(Effect::Read));
+        effect("edit_file", r#"{"path":"a"}"#, Some(Effect::Write));
+        effect("send_message", "{}", Some(Effect::Write));
+        effect("get_job_status", "{}", Some(Effect::Poll));
+        effect("convert_image", "{}", None);
+    }
+
+    #[test]
+    fn a_shell_tool_does_what_its_command_does() {
+        effect("bash", r#"{"command":"ls -la"}"#, Some(Effect::Read));
+        effect("run_command", r#"{"command":"echo \"x\" > f"}"#, Some(Effect::Write));
+        effect("Bash", r#""cargo test""#, Some(Effect::Read));
+        effect("shell", r#"{"command":["bash","-lc","cat a"]}"#, None);
+        effect("ls", r#""-F""#, Some(Effect::Read));
+    }
+
+    #[test]
+    fn an_editor_does_what_its_command_says() {
+        effect("str_replace_editor", r#"{"command":"view","path":"a"}"#, Some(Effect::Read));
+        effect("str_replace_editor", r#"{"command":"create","path":"a"}"#, Some(Effect::Write));
+    }
+
+    #[test]
+    fn sql_does_what_its_verb_says() {
+        effect("sql", r#""SELECT * FROM t""#, Some(Effect::Read));
+        effect("run_sql", r#"{"query":"insert into t values (1)"}"#, Some(Effect::Write));
+    }
+
+    #[test]
+    fn what_is_declared_wins() {
+        let facts = CallFacts::read("edit_file", b"{}", Some(Effect::Read));
+        assert_eq!(facts.effect, Some(Effect::Read));
+    }
+
+    #[test]
+    fn an_edit_tells_what_it_takes_and_what_it_leaves() {
+        let there = CallFacts::read("edit", br#"{"new":"y","old":"x","path":"a"}"#, None);
+        let back = CallFacts::read("edit", br#"{"new":"x","old":"y","path":"a"}"#, None);
+        assert_eq!((there.before, there.after), (back.after, back.before));
+        assert_ne!(there.before, 0);
+    }
+}

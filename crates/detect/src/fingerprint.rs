@@ -1,0 +1,312 @@
+//! Fingerprints: what makes two calls, or two requests, the same.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::canonical::Writer;
+
+/// SHA-256 over length-framed fields.
+///
+/// ```
+/// use loopbreaker::Fingerprint;
+/// let a = Fingerprint::of_call("search", Some(r#"{"q": "rust", "page": 1}"#));
+/// let b = Fingerprint::of_call("search", Some(r#"{"page": 1.0, "q": "rust"}"#));
+/// assert_eq!(a, b);
+/// assert_eq!(a.to_string().len(), 64);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// The fingerprint of a tool call: the tool's name and its canonical arguments.
+    ///
+    /// `args` is JSON text, or a JSON string that holds an object; `null`, `{}`, `""` and absent arguments are equal.
+    /// Text that is not JSON is taken as it is.
+    pub fn of_call(tool: &str, args: Option<&str>) -> Self {
+        with_call(tool, args, &[], |fingerprint, _| fingerprint)
+    }
+
+    /// The fingerprint of an HTTP request.
+    ///
+    /// A JSON body is canonicalised first, so key order and white space do not matter; any other body counts as
+    /// bytes. Query pairs and descriptors are sorted, repeated names are kept.
+    ///
+    /// ```
+    /// use loopbreaker::{Fingerprint, Request};
+    /// let request = Request {
+    ///     method: "POST",
+    ///     path: "/v1/chat/completions",
+    ///     query: &[("b", "2"), ("a", "1")],
+    ///     body: br#"{"model":"m","messages":[]}"#,
+    ///     descriptors: &[("tenant", "acme")],
+    /// };
+    /// let reordered = Request { query: &[("a", "1"), ("b", "2")], ..request };
+    /// assert_eq!(Fingerprint::of_request(&request), Fingerprint::of_request(&reordered));
+    /// ```
+    pub fn of_request(request: &Request<'_>) -> Self {
+        let mut frames = Frames::new(b"request");
+        frames.add(request.method.as_bytes());
+        frames.add(request.path.as_bytes());
+        frames.add_sorted(request.query);
+        with_writer(|writer| match std::str::from_utf8(request.body).map(|text| writer.write(text, &[])) {
+            Ok(Ok(())) => frames.add_tagged(b'j', writer.written()),
+            _ => frames.add_tagged(b'b', request.body),
+        });
+        frames.add_sorted(request.descriptors);
+        frames.finish()
+    }
+
+    /// The fingerprint of one run of bytes, apart from every other `domain`.
+    pub(crate) fn of_bytes(domain: &[u8], bytes: &[u8]) -> Self {
+        let mut frames = Frames::new(domain);
+        frames.add(bytes);
+        frames.finish()
+    }
+
+    /// The fingerprint of a set: order and repeats do not matter.
+    pub(crate) fn of_set(domain: &[u8], members: &mut Vec<Self>) -> Self {
+        members.sort_unstable();
+        members.dedup();
+        let mut frames = Frames::new(domain);
+        for member in members {
+            frames.add(&member.0);
+        }
+        frames.finish()
+    }
+
+    /// The fingerprint's 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The first 128 bits: enough to tell steps of one window apart.
+    pub(crate) fn short(&self) -> u128 {
+        u128::from_le_bytes(std::array::from_fn(|index| self.0[index]))
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+/// An HTTP request as far as its fingerprint goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The method, as it came.
+    pub method: &'a str,
+    /// The path without the query.
+    pub path: &'a str,
+    /// Names and values of the query, in any order.
+    pub query: &'a [(&'a str, &'a str)],
+    /// The body, decompressed.
+    pub body: &'a [u8],
+    /// Whatever else keeps two callers apart (tenant, session, headers), in any order.
+    pub descriptors: &'a [(&'a str, &'a str)],
+}
+
+/// Computes a call's fingerprint and hands it to `then` with the canonical arguments, which are gone afterwards.
+pub(crate) fn with_call<T>(
+    tool: &str,
+    args: Option<&str>,
+    loop_key: &[String],
+    then: impl FnOnce(Fingerprint, &[u8]) -> T,
+) -> T {
+    with_writer(|writer| {
+        let (tag, canonical) = canonical_args(writer, args, loop_key);
+        let mut frames = Frames::new(b"call");
+        frames.add(tool.as_bytes());
+        frames.add_tagged(tag, canonical);
+        then(frames.finish(), canonical)
+    })
+}
+
+/// Canonical arguments, with a tag that keeps absent, JSON and plain-text arguments apart.
+fn canonical_args<'a>(writer: &'a mut Writer, args: Option<&'a str>, loop_key: &[String]) -> (u8, &'a [u8]) {
+    let Some(text) = args else { return (b'-', b"") };
+    if writer.write(text, loop_key).is_err() {
+        return if text.is_empty() { (b'-', b"") } else { (b't', text.as_bytes()) };
+    }
+    // A string that holds an object, as OpenAI sends arguments, is that object.
+    if writer.written().first() == Some(&b'"')
+        && writer.written().contains(&b'{')
+        && let Some(inner) = decode_string(writer.written())
+        && inner.trim_start().starts_with('{')
+        && writer.write(&inner, loop_key).is_err()
+        && writer.write(text, loop_key).is_err()
+    {
+        return (b't', text.as_bytes());
+    }
+    match writer.written() {
+        b"null" | b"{}" | b"\"\"" => (b'-', b""),
+        canonical => (b'j', canonical),
+    }
+}
+
+/// The text that a canonical JSON string stands for; `None` when it has a lone surrogate.
+fn decode_string(canonical: &[u8]) -> Option<String> {
+    let quoted = std::str::from_utf8(canonical).ok()?;
+    let mut rest = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    let mut text = String::with_capacity(rest.len());
+    while let Some(at) = rest.find('\\') {
+        text.push_str(&rest[..at]);
+        let escape = *rest.as_bytes().get(at + 1)?;
+        let mut used = at + 2;
+        text.push(match escape {
+            b'b' => '\u{8}',
+            b't' => '\t',
+            b'n' => '\n',
+            b'f' => '\u{c}',
+            b'r' => '\r',
+            b'u' => {
+                used += 4;
+                char::from_u32(u32::from_str_radix(rest.get(at + 2..at + 6)?, 16).ok()?)?
+            }
+            byte => byte as char,
+        });
+        rest = &rest[used..];
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+thread_local! {
+    /// One warm writer per thread: a fingerprint allocates nothing once it has seen its largest call.
+    static WRITER: RefCell<Writer> = RefCell::default();
+}
+
+fn with_writer<T>(work: impl FnOnce(&mut Writer) -> T) -> T {
+    WRITER.with(|cell| match cell.try_borrow_mut() {
+        Ok(mut writer) => {
+            let done = work(&mut writer);
+            writer.shrink();
+            done
+        }
+        // Only a caller that fingerprints inside of `then` gets here.
+        Err(_) => work(&mut Writer::default()),
+    })
+}
+
+/// Hashes fields with their lengths, so that no two lists of fields run together.
+struct Frames(Sha256);
+
+impl Frames {
+    fn new(domain: &[u8]) -> Self {
+        let mut frames = Self(Sha256::new());
+        frames.add(domain);
+        frames
+    }
+
+    fn add(&mut self, field: &[u8]) {
+        self.0.update((field.len() as u64).to_le_bytes());
+        self.0.update(field);
+    }
+
+    fn add_tagged(&mut self, tag: u8, field: &[u8]) {
+        self.0.update([tag]);
+        self.add(field);
+    }
+
+    fn add_sorted(&mut self, pairs: &[(&str, &str)]) {
+        let mut sorted: Vec<_> = pairs.to_vec();
+        sorted.sort_unstable();
+        self.0.update((sorted.len() as u64).to_le_bytes());
+        for (name, value) in sorted {
+            self.add(name.as_bytes());
+            self.add(value.as_bytes());
+        }
+    }
+
+    fn finish(self) -> Fingerprint {
+        Fingerprint(self.0.finalize().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fingerprint, Request};
+
+    fn call(tool: &str, args: &str) -> Fingerprint {
+        Fingerprint::of_call(tool, Some(args))
+    }
+
+    #[test]
+    fn a_name_never_runs_into_its_arguments() {
+        assert_ne!(call("a::b", r#""x""#), call("a", r#""b::x""#));
+        assert_ne!(call("ab", ""), call("a", "b"));
+    }
+
+    #[test]
+    fn empty_arguments_are_equal_however_they_are_missing() {
+        let absent = Fingerprint::of_call("t", None);
+        for args in ["", "null", "{}", " { } ", r#""""#, r#""{}""#] {
+            assert_eq!(call("t", args), absent, "{args:?}");
+        }
+        for args in ["[]", "0", "false", r#"{"a":null}"#] {
+            assert_ne!(call("t", args), absent, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn a_string_that_holds_an_object_is_that_object() {
+        assert_eq!(call("t", r#""{\"b\":1,\"a\":\"x\\ny\"}""#), call("t", r#"{"a":"x\ny","b":1.0}"#));
+    }
+
+    #[test]
+    fn only_the_outermost_string_is_parsed() {
+        assert_ne!(call("t", r#"{"a":"{\"b\":1}"}"#), call("t", r#"{"a":{"b":1}}"#));
+        assert_ne!(call("t", r#""{\"b\":1""#), call("t", r#"{"b":1}"#));
+        assert_ne!(call("t", r#""[1]""#), call("t", "[1]"));
+    }
+
+    #[test]
+    fn text_that_is_not_json_counts_as_it_is() {
+        assert_eq!(call("bash", "ls -la"), call("bash", "ls -la"));
+        assert_ne!(call("bash", "ls -la"), call("bash", "ls  -la"));
+    }
+
+    #[test]
+    fn array_order_matters() {
+        assert_ne!(call("t", "[1,2]"), call("t", "[2,1]"));
+    }
+
+    fn request<'a>(path: &'a str, query: &'a [(&'a str, &'a str)], body: &'a [u8]) -> Fingerprint {
+        let descriptors = &[("tenant", "a"), ("agent", "b")];
+        Fingerprint::of_request(&Request { method: "POST", path, query, body, descriptors })
+    }
+
+    #[test]
+    fn a_request_with_its_json_reordered_is_the_same() {
+        assert_eq!(request("/x", &[], br#"{"a":1,"b":2}"#), request("/x", &[], b"{\"b\": 2,\n\"a\": 1}"));
+    }
+
+    #[test]
+    fn a_body_that_is_not_json_counts_byte_by_byte() {
+        assert_ne!(request("/x", &[], b"a=1 "), request("/x", &[], b"a=1"));
+        assert_ne!(request("/x", &[], &[0xFF]), request("/x", &[], &[0xFE]));
+    }
+
+    #[test]
+    fn repeated_query_names_are_kept() {
+        assert_ne!(request("/x", &[("a", "1"), ("a", "1")], b""), request("/x", &[("a", "1")], b""));
+        assert_eq!(request("/x", &[("b", "1"), ("a", "2")], b""), request("/x", &[("a", "2"), ("b", "1")], b""));
+    }
+
+    #[test]
+    fn path_query_and_descriptors_never_run_together() {
+        assert_ne!(request("/x", &[("a", "b=c")], b""), request("/x", &[("a=b", "c")], b""));
+        let descriptors = |pairs| Request { method: "GET", path: "/", query: &[], body: b"", descriptors: pairs };
+        let ab = Fingerprint::of_request(&descriptors(&[("key", "a"), ("key2", "b")]));
+        let ba = Fingerprint::of_request(&descriptors(&[("key", "b"), ("key2", "a")]));
+        assert_ne!(ab, ba);
+    }
+}

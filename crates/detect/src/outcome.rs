@@ -1,0 +1,335 @@
+//! What a result says about itself: did the call fail, how, and is asking again worth anything?
+//!
+//! Recorded runs seldom carry a status, and tools that fail politely answer with words, so the words are read. The
+//! signals are data, searched for all at once; where the caller knows the status, its word counts.
+
+use std::cell::RefCell;
+use std::sync::LazyLock;
+
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
+
+use crate::fingerprint::Fingerprint;
+use crate::normalise::Normaliser;
+use crate::step::Status;
+use crate::words::{EMPTY, fnv1a};
+
+/// The outcome of a call, reduced to what detectors keep: hashes and a few facts, never the text.
+///
+/// Reading a result costs time that grows with its length (up to a limit); what the detectors do with it afterwards
+/// does not. [`Redundancy::read`](crate::Redundancy::read) makes one ahead of
+/// [`Redundancy::observe_read`](crate::Redundancy::observe_read).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The first half of the normalised result's fingerprint; 0 when there is no result.
+    pub(crate) result: u128,
+    /// What kind of error it is, with names, numbers and paths folded; 0 when it is none.
+    pub(crate) class: u64,
+    pub(crate) facts: Facts,
+}
+
+/// Facts read off a result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which may hold or not")]
+pub(crate) struct Facts {
+    /// The call has answered at all.
+    pub(crate) known: bool,
+    /// The call failed, by its status or by plain words.
+    pub(crate) failed: bool,
+    /// The words of a long result hint at a failure; a file that talks about errors does the same.
+    pub(crate) maybe_failed: bool,
+    /// Asking again later may help: rate limits, outages, time-outs, connections.
+    pub(crate) transient: bool,
+    /// Nothing that the agent does to its files will help: a missing command, a denied permission.
+    pub(crate) environmental: bool,
+    /// Nothing came back, or "no matches".
+    pub(crate) empty: bool,
+    /// A bare "ok".
+    pub(crate) acknowledged: bool,
+    /// The tool does not exist, or the agent may not use it.
+    pub(crate) unknown_tool: bool,
+    /// A person, or a guard, kept the call from running: nothing was learned.
+    pub(crate) prevented: bool,
+    /// What was asked about is still under way.
+    pub(crate) in_progress: bool,
+    /// What was asked about has ended.
+    pub(crate) terminal: bool,
+}
+
+impl Outcome {
+    /// Reads a result with the rules of its tool.
+    pub(crate) fn read(result: Option<&str>, status: Option<Status>, normaliser: &Normaliser) -> Self {
+        match result {
+            Some(result) => SCRATCH.with(|cell| match cell.try_borrow_mut() {
+                Ok(mut normal) => {
+                    normaliser.normalise(result, &mut normal);
+                    Self::of_normal(&normal, status)
+                }
+                Err(_) => Self::default(),
+            }),
+            None => Self::without_result(status),
+        }
+    }
+
+    fn without_result(status: Option<Status>) -> Self {
+        let known = matches!(status, Some(Status::Success | Status::Failure));
+        let failed = status == Some(Status::Failure);
+        let class = if failed { EMPTY } else { 0 };
+        let prevented = status == Some(Status::Skipped);
+        Self { result: 0, class, facts: Facts { known, failed, prevented, ..Facts::default() } }
+    }
+
+    fn of_normal(normal: &[u8], status: Option<Status>) -> Self {
+        let signals = Signals::of(normal);
+        let has = |signal| signals.has(signal);
+        let text = normal.trim_ascii();
+        let short = text.len() <= SHORT;
+        let empty = text.is_empty() || (short && has(Signal::Nothing));
+        let error_line = signals.error_line;
+        let (failed, maybe_failed) = match status {
+            Some(Status::Failure) => (true, false),
+            Some(Status::Success) => (false, false),
+            _ if has(Signal::ExitZero) && !has(Signal::ExitNonZero) => (false, false),
+            _ if has(Signal::ExitNonZero) || has(Signal::Traceback) => (true, false),
+            _ if short && !empty => (error_line.is_some(), false),
+            _ => (signals.error_first && error_line.is_some(), error_line.is_some()),
+        };
+        let class = if failed || maybe_failed { error_class(error_line.unwrap_or_else(|| last_line(text))) } else { 0 };
+        let facts = Facts {
+            known: status != Some(Status::Pending),
+            failed,
+            maybe_failed,
+            transient: (failed || status.is_none()) && short && has(Signal::Transient),
+            environmental: has(Signal::Environmental),
+            empty,
+            acknowledged: short && !failed && has(Signal::Acknowledged),
+            unknown_tool: (failed || short) && has(Signal::UnknownTool),
+            prevented: status == Some(Status::Skipped) || (short && has(Signal::Prevented)),
+            in_progress: short && has(Signal::InProgress),
+            terminal: short && has(Signal::Terminal) && !has(Signal::InProgress),
+        };
+        let result = Fingerprint::of_bytes(b"result", normal).short();
+        Self { result, class, facts }
+    }
+
+    /// Whether the result is a failure, as far as a call that should have read something is concerned.
+    pub(crate) const fn is_failure(&self) -> bool {
+        self.facts.failed
+    }
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Results up to this length are taken at their word; longer ones quote files, logs and pages.
+const SHORT: usize = 600;
+/// Of a longer result this much of head and tail is read for signals.
+const EDGE: usize = 1_500;
+/// An error's line says what it is in its first part.
+const LINE: usize = 240;
+
+/// What a piece of a result tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    ExitZero,
+    ExitNonZero,
+    Traceback,
+    ErrorLine,
+    Transient,
+    Environmental,
+    Nothing,
+    Acknowledged,
+    UnknownTool,
+    Prevented,
+    InProgress,
+    Terminal,
+}
+
+/// What each signal looks like, without regard to case.
+const SIGNALS: &[(Signal, &str)] = &[
+    (Signal::ExitZero, r#"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}0\b"#),
+    (Signal::ExitNonZero, r#"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}[1-9]|"success": ?false|"?is_?error"?: ?true|"timed_out": ?true"#),
+    (Signal::Traceback, r"traceback \(most recent call last\)"),
+    (
+        Signal::ErrorLine,
+        r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed|failure|invalid|illegal|unknown|unable|cannot|could not|can't|syntax error|panic|usage:|denied|refused|unsupported|missing|incorrect|wrong)\b",
+    ),
+    (
+        Signal::ErrorLine,
+        r"\b\w*(?:error|exception)\b ?[:\[(]|\berror (?:executing|while|when|in|at|on|opening|reading|parsing|running)\b|\b(?:an?|the|following|with) errors?\b|\b(?:syntax|type|name|value|key|import|index|runtime|attribute|compilation|parse) ?error\b",
+    ),
+    (
+        Signal::ErrorLine,
+        r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique)|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required",
+    ),
+    (
+        Signal::Transient,
+        r"\b429\b|too many requests|rate.?limit|\b50[234]\b|service unavailable|bad gateway|gateway time-?out|internal server error|temporarily unavailable|timed[ -]out|\btime-?out\b|connection (?:reset|refused|aborted|closed|error)|could not connect|econnreset|econnrefused|etimedout|overloaded|try again later|network is unreachable|temporary failure",
+    ),
+    (
+        Signal::Environmental,
+        r"command not found|no such container|permission denied|access denied|not permitted|not installed|no module named|cannot find module|not recognized as|unauthorized|authentication failed|name or service not known|executable file not found|no such command|is not running",
+    ),
+    (
+        Signal::Nothing,
+        r"^\W*(?:no (?:output|match(?:es)?|results?|files?|data|records?|entries|items|rows)(?: (?:were )?(?:found|returned|for .{0,80}))?|none|null|nothing(?: found)?|0 (?:results|matches|rows)|empty set|not found|\[\]|\{\}|)\W*$",
+    ),
+    (Signal::Nothing, r"did ?n[o']t produce any output|no matches found|no results found|ran successfully and did not|with no output|no output"),
+    (
+        Signal::Acknowledged,
+        r"^\W*(?:ok(?:ay)?|true|done|success(?:ful(?:ly)?)?|saved|updated|created|sent|\{?\W*(?:ok|success|status)\W+(?:true|ok|success)\b.{0,60})\W*$|\bsuccessfully\b|has been (?:updated|modified|created|saved|edited|written|added)|have been (?:updated|modified)",
+    ),
+    (
+        Signal::UnknownTool,
+        r"unknown (?:tool|function|command name)|no such (?:tool|function)|(?:tool|function) (?:\S{1,60} )?(?:not found|is not (?:found|available|defined|registered|recognized|a valid|valid|known|supported|allowed|permitted)|does not exist|was not found|is unavailable|is disabled|is denied)|(?:is )?not an? (?:valid|available|known) (?:tool|function)|invalid tool|tool not found|not allowed to use (?:the )?tool|no tool named",
+    ),
+    (
+        Signal::Prevented,
+        r"user (?:does ?n[o']t|did ?n[o']t|doesn't) want|(?:rejected|denied|declined|refused|cancell?ed|interrupted|aborted) by (?:the )?(?:user|human|operator)|user (?:has )?(?:rejected|denied|declined|refused|cancell?ed)|tool use was rejected|\bloopbreaker\b",
+    ),
+    (
+        Signal::InProgress,
+        r"in[ _-]progress|\bpending\b|\brunning\b|\bqueued\b|\bwaiting\b|\bprocessing\b|not (?:yet )?(?:ready|finished|complete|completed|done)|still (?:running|working|building|in)|\bstarting\b|\bscheduled\b|\bbuilding\b|\binitiali[sz]ing\b",
+    ),
+    (
+        Signal::Terminal,
+        r"\b(?:completed?|succeeded|finished|success|failed|cancell?ed|terminated|exited|stopped|done|closed|merged|deployed|aborted|expired)\b",
+    ),
+];
+
+/// The signals of one result.
+struct Signals<'a> {
+    found: u32,
+    /// The last line that tells of an error, else the first one that does.
+    error_line: Option<&'a [u8]>,
+    /// The very first line tells of an error.
+    error_first: bool,
+}
+
+impl<'a> Signals<'a> {
+    fn of(normal: &'a [u8]) -> Self {
+        let mut signals = Self { found: 0, error_line: None, error_first: false };
+        if normal.len() <= 2 * EDGE {
+            signals.read(normal, true);
+        } else {
+            signals.read(&normal[..EDGE], true);
+            signals.read(&normal[normal.len() - EDGE..], false);
+        }
+        signals
+    }
+
+    /// Reads one stretch of the result line by line; the stretch's last error line wins.
+    fn read(&mut self, stretch: &'a [u8], from_start: bool) {
+        let mut first = from_start;
+        for line in lines(stretch) {
+            let line = line.trim_ascii();
+            if line.is_empty() {
+                continue;
+            }
+            let line = &line[..line.len().min(LINE)];
+            let signals = matching(line);
+            self.found |= signals;
+            if signals & bit(Signal::ErrorLine) != 0 && signals & bit(Signal::Nothing) == 0 {
+                self.error_line = Some(line);
+                self.error_first |= first;
+            }
+            first = false;
+        }
+        if self.found & bit(Signal::Traceback) != 0 && !from_start {
+            self.error_first = true;
+        }
+    }
+
+    const fn has(&self, signal: Signal) -> bool {
+        self.found & bit(signal) != 0
+    }
+}
+
+const fn bit(signal: Signal) -> u32 {
+    1 << signal as u32
+}
+
+/// The signals that a line matches, as bits.
+fn matching(line: &[u8]) -> u32 {
+    static PATTERNS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let patterns: Vec<&str> = SIGNALS.iter().map(|(_, pattern)| *pattern).collect();
+        let syntax = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
+        let config = Regex::config().match_kind(regex_automata::MatchKind::All).utf8_empty(false);
+        Regex::builder().syntax(syntax).configure(config).build_many(&patterns).ok()
+    });
+    let Some(patterns) = PATTERNS.as_ref() else { return 0 };
+    let mut found = regex_automata::PatternSet::new(patterns.pattern_len());
+    patterns.which_overlapping_matches(&regex_automata::Input::new(line), &mut found);
+    found.iter().fold(0, |bits, pattern| bits | bit(SIGNALS[pattern.as_usize()].0))
+}
+
+/// Lines of a text; the two characters `\n` inside of JSON strings end a line too.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mut from = 0;
+        loop {
+            let Some(at) = memchr::memchr2(b'\n', b'\\', &text[from..]).map(|at| from + at) else {
+                rest = None;
+                return Some(text);
+            };
+            if text[at] == b'\n' {
+                rest = Some(&text[at + 1..]);
+                return Some(&text[..at]);
+            }
+            if text.get(at + 1) == Some(&b'n') {
+                rest = Some(&text[at + 2..]);
+                return Some(&text[..at]);
+            }
+            from = (at + 2).min(text.len());
+        }
+    })
+}
+
+fn last_line(text: &[u8]) -> &[u8] {
+    let line = lines(text).filter(|line| !line.trim_ascii().is_empty()).last().unwrap_or_default();
+    &line[..line.len().min(LINE)]
+}
+
+/// The hash of an error's line in which everything that names the particular case is folded: numbers, quoted names,
+/// paths, whatever stands in brackets.
+fn error_class(line: &[u8]) -> u64 {
+    let mut hash = EMPTY;
+    let mut rest = line;
+    let mut last = 0;
+    while let Some((byte, behind)) = rest.split_first() {
+        let closing = match byte {
+            // An apostrophe inside of a word opens no quotation.
+            b'\'' if !(last as char).is_ascii_alphanumeric() => Some(b'\''),
+            b'"' => Some(b'"'),
+            b'`' => Some(b'`'),
+            b'{' => Some(b'}'),
+            b'[' => Some(b']'),
+            b'(' => Some(b')'),
+            _ => None,
+        };
+        let mut fold = *byte;
+        let mut used = 1;
+        if let Some(end) = closing.and_then(|closing| memchr::memchr(closing, behind)) {
+            used = end + 2;
+        } else if byte.is_ascii_digit() {
+            fold = b'0';
+            used = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
+        } else if *byte == b'/' || *byte == b'~' {
+            fold = b'/';
+            used = rest.iter().take_while(|byte| !matches!(byte, b' ' | b':' | b',' | b';' | b'\'' | b'"' | b')')).count();
+        } else if byte.is_ascii_whitespace() {
+            fold = b' ';
+            used = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        }
+        hash = fnv1a(hash, fold.to_ascii_lowercase());
+        last = rest[used - 1];
+        rest = &rest[used..];
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests;

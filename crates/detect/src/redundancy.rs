@@ -1,0 +1,229 @@
+//! `redundancy`: no progress. The detector that fires on redundancy, never on mere repetition.
+//!
+//! One step comes in, its print is compared with the prints of the last 64, and what repeats without progress goes
+//! out as a finding. Each kind of loop is a file of its own; this one is the path of a step through them.
+
+mod chant;
+mod churn;
+mod cycle;
+mod message;
+mod monologue;
+mod oscillation;
+mod print;
+mod repeat;
+pub(crate) mod rules;
+mod sighting;
+mod window;
+
+use std::sync::Arc;
+
+pub use chant::Chant;
+
+use crate::config::{Effect, RedundancyConfig};
+use crate::finding::{Finding, Kind, Severity};
+use crate::outcome::Outcome;
+use crate::step::Step;
+use print::{Form, Print};
+use rules::Rules;
+use sighting::Sighting;
+use window::Window;
+
+/// Sees when the same call gives the same outcome again and nothing that it reads was changed in between.
+///
+/// ```
+/// use loopbreaker::{Kind, Redundancy, RedundancyConfig, Severity, Step};
+///
+/// let mut detector = Redundancy::new(&RedundancyConfig::default());
+/// let test = Step::call("bash", r#"{"command":"cargo test"}"#).answered("1 failed", None);
+/// let edit = Step::call("edit_file", r#"{"path":"a.rs","old":"x","new":"y"}"#).answered("ok", None);
+///
+/// assert!(detector.observe(&test).is_empty());
+/// assert!(detector.observe(&edit).is_empty());
+/// assert!(detector.observe(&test).is_empty(), "running the tests after an edit is work");
+/// detector.observe(&test);
+/// let findings = detector.observe(&test);
+/// assert_eq!(findings[0].severity, Severity::Loop, "running them again with no edit is a loop");
+/// ```
+#[derive(Debug)]
+pub struct Redundancy {
+    rules: Arc<Rules>,
+    window: Window,
+    /// Index of the next step.
+    next: usize,
+    /// The last round that was seen, and whether more of its steps may come.
+    round: u64,
+    round_open: bool,
+    /// A repeat that may turn out to be part of a cycle, and the cycle's period.
+    deferred: Option<(Finding, usize)>,
+}
+
+impl Redundancy {
+    /// A detector for one session.
+    pub fn new(config: &RedundancyConfig) -> Self {
+        Self::with_rules(Rules::compile(config))
+    }
+
+    pub(crate) fn with_rules(rules: Arc<Rules>) -> Self {
+        Self { rules, window: Window::default(), next: 0, round: 0, round_open: false, deferred: None }
+    }
+
+    /// Takes one step in and says what became certain with it.
+    ///
+    /// Steps of one round come one after the other; a round number that was seen before rolls back to it, since the
+    /// provider plays it again.
+    pub fn observe(&mut self, step: &Step<'_>) -> Vec<Finding> {
+        let outcome = self.read(step);
+        self.observe_read(step, outcome)
+    }
+
+    /// Reads a step's result: the part of the work that grows with its length, which may be done elsewhere.
+    pub fn read(&self, step: &Step<'_>) -> Outcome {
+        Outcome::read(step.result, step.status, self.rules.normaliser(step.tool))
+    }
+
+    /// [`observe`](Self::observe) with the result already read.
+    pub fn observe_read(&mut self, step: &Step<'_>, outcome: Outcome) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        self.enter_round(step, &mut findings);
+        let index = self.next;
+        self.next += 1;
+        // A call that never ran taught the agent nothing, and one that we blocked must not feed its own alarm.
+        if outcome.facts.prevented && step.tool.is_some() {
+            return findings;
+        }
+        let mut print = Print::of(step, outcome, &self.rules);
+        print.index = index;
+        print.round = self.round;
+        match print.form {
+            Form::Outside => {
+                self.give_up_deferred(&mut findings);
+                if !self.window.has_heard(&print) {
+                    self.window.start_afresh(index);
+                }
+                self.window.push(print, self.rules.window());
+            }
+            Form::Compaction => self.window.start_afresh(index),
+            Form::Call | Form::Text => {
+                self.judge(&mut print, step, &mut findings);
+                self.window.push(print, self.rules.window());
+                if step.round.is_none() {
+                    self.end_round(&mut findings);
+                }
+            }
+        }
+        findings
+    }
+
+    /// No more steps will come: says what was only waiting for the end of a round.
+    pub fn finish(&mut self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        self.end_round(&mut findings);
+        self.give_up_deferred(&mut findings);
+        findings
+    }
+
+    /// Forgets everything, as for a new session.
+    pub fn reset(&mut self) {
+        self.window.clear();
+        self.round_open = false;
+        self.deferred = None;
+    }
+
+    /// How many steps it has taken in.
+    pub const fn steps(&self) -> usize {
+        self.next
+    }
+
+    fn enter_round(&mut self, step: &Step<'_>, findings: &mut Vec<Finding>) {
+        if step.round == Some(self.round) && self.round_open {
+            return;
+        }
+        self.end_round(findings);
+        match step.round {
+            Some(round) if round > self.round || self.next == 0 => self.round = round,
+            Some(round) if self.window.newest_first().any(|print| print.round == round) => {
+                self.window.roll_back(round);
+                self.round = round;
+            }
+            _ => self.round += 1,
+        }
+        self.round_open = true;
+    }
+
+    /// Compares a step with the rounds before its own.
+    fn judge(&mut self, print: &mut Print, step: &Step<'_>, findings: &mut Vec<Finding>) {
+        let window = &self.window;
+        if let Some(chant) = step.thought.and_then(Chant::of) {
+            let sighting = Sighting {
+                kind: Kind::Chant,
+                severity: Severity::Loop,
+                count: chant.copies,
+                loop_at: chant.copies,
+                period: 1,
+                identity: chant.identity,
+                evidence: vec![print.index],
+            };
+            findings.push(sighting.into_finding(step, print.index));
+        }
+        print.fresh_write = is_fresh_write(window, print);
+        print.returned = oscillation::returns(window, print);
+        let sightings = [
+            repeat::repeat(window, print),
+            repeat::failing_repeat(window, print),
+            repeat::unknown_tool(window, print),
+            repeat::retry(window, print),
+            churn::failing(window, print),
+            churn::one_answer(window, print),
+            cycle::sweep(window, print),
+            oscillation::oscillation(window, print),
+            monologue::monologue(window, print),
+        ];
+        let best = sightings.into_iter().flatten().reduce(|best, next| if next.outranks(&best) { next } else { best });
+        let continued = cycle::continues(window, print);
+        if let Some((_, period)) = self.deferred
+            && continued != Some(period)
+        {
+            self.give_up_deferred(findings);
+        }
+        let Some(best) = best else { return };
+        let finding = best.into_finding(step, print.index);
+        match continued {
+            Some(period) if matches!(finding.kind, Kind::Repeat | Kind::FailingRepeat | Kind::Churn) => {
+                self.deferred.get_or_insert((finding, period));
+            }
+            _ => findings.push(finding),
+        }
+    }
+
+    /// The last round is complete: looks for cycles that end with it.
+    fn end_round(&mut self, findings: &mut Vec<Finding>) {
+        if !std::mem::take(&mut self.round_open) {
+            return;
+        }
+        self.window.settle_last_round();
+        let Some(sighting) = cycle::cycle(&self.window) else { return };
+        let Some(last) = sighting.evidence.last().copied() else { return };
+        self.deferred = None;
+        findings.retain(|finding| finding.step != last || finding.severity > sighting.severity);
+        findings.push(sighting.into_finding(&Step::default(), last));
+    }
+
+    /// The cycle did not come about, so its step was a repeat of its own.
+    fn give_up_deferred(&mut self, findings: &mut Vec<Finding>) {
+        findings.extend(self.deferred.take().map(|(finding, _)| finding));
+    }
+}
+
+/// Whether a step changed something by a call that had not been made before. A known write, or a move to another
+/// place, is one if it succeeded; of an unknown effect the same is assumed.
+fn is_fresh_write(window: &Window, print: &Print) -> bool {
+    let changes = match print.does.effect {
+        Some(Effect::Write) | None => true,
+        Some(Effect::Read | Effect::Poll) => false,
+    };
+    let succeeded = print.outcome.facts.known && !print.outcome.facts.failed && !print.outcome.facts.maybe_failed;
+    print.form == Form::Call && succeeded && (print.does.moves || (changes && !window.has_call(print)))
+}
+
+#[cfg(test)]
+mod tests;

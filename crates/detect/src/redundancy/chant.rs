@@ -1,0 +1,161 @@
+//! One text whose tail is one unit repeated: `chant`.
+
+use crate::fingerprint::Fingerprint;
+
+/// The tail of a text is one unit again and again.
+///
+/// ```
+/// use loopbreaker::Chant;
+/// let text = format!("Let me check. {}", "I am checking the file now. ".repeat(20));
+/// let chant = Chant::of(&text).expect("twenty times the same sentence");
+/// assert!(chant.copies >= 19);
+/// assert_eq!(Chant::of("Four score and seven years ago"), None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chant {
+    /// Length of the unit in bytes, white space folded.
+    pub period: usize,
+    /// How often it stands at the end of the text.
+    pub copies: usize,
+    /// What is repeated, whichever part of it the text ends with.
+    pub identity: Fingerprint,
+}
+
+impl Chant {
+    /// Looks at the tail of a text.
+    ///
+    /// Code fences, tables and rules are spared: what is inside a fence that is still open is code, and a unit needs
+    /// words.
+    pub fn of(text: &str) -> Option<Self> {
+        if text.len() < MIN_LENGTH || text.matches("```").count() % 2 == 1 {
+            return None;
+        }
+        let tail = tail_backwards(text);
+        // A chant shows its last words several times over: nearly every text is done with here.
+        let probe = &tail[..PROBE.min(tail.len())];
+        if memchr::memmem::find_iter(&tail, probe).take(3).count() < 3 {
+            return None;
+        }
+        let (period, length) = longest_periodic_prefix(&tail)?;
+        let copies = length / period;
+        let unit = &tail[..period];
+        let words = unit.split(|byte| !byte.is_ascii_alphabetic() && *byte < 0x80).filter(|word| word.len() > 1).count();
+        let table = unit.iter().filter(|byte| matches!(byte, b'|' | b'-' | b'=' | b'_' | b'*' | b'#')).count() * 2 > period;
+        let needed = if words >= 4 { MIN_COPIES } else { MIN_COPIES_OF_FEW_WORDS };
+        if words == 0 || table || copies < needed || length < MIN_LENGTH {
+            return None;
+        }
+        Some(Self { period, copies, identity: Fingerprint::of_bytes(b"chant", &least_rotation(unit)) })
+    }
+}
+
+/// A shorter chant is a refrain.
+const MIN_LENGTH: usize = 160;
+const MIN_COPIES: usize = 5;
+const MIN_COPIES_OF_FEW_WORDS: usize = 12;
+/// How much of a text's end is looked at.
+const TAIL: usize = 4_096;
+const PROBE: usize = 24;
+
+/// The end of the text, last byte first, with white space folded.
+fn tail_backwards(text: &str) -> Vec<u8> {
+    let mut tail = Vec::with_capacity(TAIL.min(text.len()));
+    for byte in text.trim_end().bytes().rev() {
+        let byte = if byte.is_ascii_whitespace() { b' ' } else { byte };
+        if byte == b' ' && tail.last() == Some(&b' ') {
+            continue;
+        }
+        if tail.len() == TAIL {
+            break;
+        }
+        tail.push(byte);
+    }
+    tail
+}
+
+/// The longest prefix with at least [`MIN_COPIES`] periods, and its period: the prefix function of Knuth, Morris
+/// and Pratt gives the smallest period of every prefix in one pass.
+fn longest_periodic_prefix(text: &[u8]) -> Option<(usize, usize)> {
+    let mut borders = vec![0_u16; text.len()];
+    let mut best = None;
+    let mut border = 0_usize;
+    for at in 1..text.len() {
+        while border > 0 && text[at] != text[border] {
+            border = borders[border - 1].into();
+        }
+        if text[at] == text[border] {
+            border += 1;
+        }
+        borders[at] = border as u16;
+        let length = at + 1;
+        let period = length - border;
+        if length / period >= MIN_COPIES {
+            best = Some((period, length));
+        }
+    }
+    best
+}
+
+/// The unit turned to its smallest rotation, so that it is the same wherever the text was cut.
+fn least_rotation(unit: &[u8]) -> Vec<u8> {
+    let byte = |start: usize, step: usize| unit[(start + step) % unit.len()];
+    let (mut best, mut rival, mut equal) = (0, 1, 0);
+    while rival < unit.len() && equal < unit.len() {
+        match byte(best, equal).cmp(&byte(rival, equal)) {
+            std::cmp::Ordering::Equal => equal += 1,
+            std::cmp::Ordering::Less => {
+                rival += equal + 1;
+                equal = 0;
+            }
+            std::cmp::Ordering::Greater => {
+                best = rival.max(best + equal + 1);
+                rival = best + 1;
+                equal = 0;
+            }
+        }
+    }
+    (0..unit.len()).map(|step| byte(best, step)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Chant;
+
+    #[test]
+    fn a_sentence_again_and_again_is_a_chant() {
+        let chant = Chant::of(&"I will now fix the bug. ".repeat(10)).unwrap();
+        assert_eq!((chant.period, chant.copies), (24, 9));
+    }
+
+    #[test]
+    fn a_chant_is_the_same_wherever_it_was_cut() {
+        let text = "first this then that and so on; ".repeat(20);
+        let (whole, cut) = (Chant::of(&text).unwrap(), Chant::of(&text[..text.len() - 11]).unwrap());
+        assert_eq!(whole.identity, cut.identity);
+    }
+
+    #[test]
+    fn an_unfinished_last_copy_still_counts() {
+        let text = format!("{}I will now fix", "I will now fix the bug. ".repeat(10));
+        assert!(Chant::of(&text).is_some());
+    }
+
+    #[test]
+    fn four_times_is_a_refrain() {
+        assert_eq!(Chant::of(&"We will never give up on this task, whatever it takes us. ".repeat(4)), None);
+    }
+
+    #[test]
+    fn rules_tables_and_open_code_are_spared() {
+        assert_eq!(Chant::of(&"-".repeat(500)), None);
+        assert_eq!(Chant::of(&"|---|---|\n".repeat(60)), None);
+        assert_eq!(Chant::of(&format!("```\n{}", "    assert foo(bar) == 1\n".repeat(20))), None);
+        assert_eq!(Chant::of(&"0, ".repeat(300)), None);
+    }
+
+    #[test]
+    fn a_list_with_changing_items_is_none() {
+        let list: String = (0..60).map(|item| format!("- item {item} is done\n")).collect();
+        assert_eq!(Chant::of(&list), None);
+    }
+}

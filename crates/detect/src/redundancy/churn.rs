@@ -1,0 +1,103 @@
+//! One tool, changing arguments, the same outcome: `churn`.
+
+use crate::finding::Kind;
+use crate::fingerprint::Fingerprint;
+use crate::redundancy::print::{Form, Print};
+use crate::redundancy::repeat::changes_failure;
+use crate::redundancy::sighting::{Sight, Sighting, Threshold, occurrences};
+use crate::redundancy::window::Window;
+
+/// Near-equal calls that fail in the same way: variations without a new idea.
+const NEAR_FAILING: Threshold = Threshold::new(2, 3);
+/// Any calls of one tool in a row that fail in the same way.
+const FAILING: Threshold = Threshold::new(3, 4);
+/// The same failure from whatever tool.
+const ANY_TOOL: Threshold = Threshold::new(4, 5);
+/// Near-equal questions with one answer.
+const ONE_ANSWER: Threshold = Threshold::new(4, 6);
+/// How many steps back variations are looked for: what lies further back was another attempt.
+const REACH: usize = 12;
+
+/// Different calls, one failure.
+pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
+    if now.form != Form::Call || !now.failed_for_good() || now.is_waiting() {
+        return None;
+    }
+    let near = occurrences(
+        recent(window, now),
+        now,
+        |print| changes_failure(print, now),
+        |print| sight_if(same_failure(print, now) && print.tool == now.tool && near_args(print, now, 0.5)),
+    );
+    let row = occurrences(
+        recent(window, now),
+        now,
+        |print| changes_failure(print, now),
+        |print| match () {
+            () if print.tool != now.tool => Sight::Unrelated,
+            () if same_failure(print, now) => Sight::Same,
+            () => Sight::Other,
+        },
+    );
+    let any = occurrences(
+        recent(window, now),
+        now,
+        |print| changes_failure(print, now),
+        |print| sight_if(same_failure(print, now)),
+    );
+    let by_tool = identity(now.tool, now.outcome.class.into());
+    let near = NEAR_FAILING.sight(Kind::Churn, by_tool, near);
+    let row = FAILING.sight(Kind::Churn, by_tool, row);
+    let any = ANY_TOOL.sight(Kind::Churn, identity(0, now.outcome.class.into()), any);
+    [near, row, any].into_iter().flatten().reduce(|best, next| if next.outranks(&best) { next } else { best })
+}
+
+/// Different questions in nearly the same words, one answer.
+pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
+    let facts = now.outcome.facts;
+    let changes = now.does.effect != Some(crate::config::Effect::Read);
+    if now.form != Form::Call || now.outcome.result == 0 || facts.failed || now.is_waiting() || now.does.notes {
+        return None;
+    }
+    // A bare "ok" of something that changes the world is progress each time.
+    if changes && (facts.empty || facts.acknowledged) {
+        return None;
+    }
+    let steps = occurrences(
+        recent(window, now),
+        now,
+        |print| print.may_change(now),
+        |print| {
+            let same = print.tool == now.tool
+                && print.outcome.result == now.outcome.result
+                && print.words.jaccard(&now.words) >= 0.8;
+            sight_if(same)
+        },
+    );
+    ONE_ANSWER.sight(Kind::Churn, identity(now.tool, now.outcome.result), steps)
+}
+
+fn recent<'a>(window: &'a Window, now: &Print) -> impl Iterator<Item = &'a Print> + Clone + use<'a> {
+    window.earlier(now).take(REACH - 1).filter(|print| print.form == Form::Call)
+}
+
+const fn sight_if(same: bool) -> Sight {
+    if same { Sight::Same } else { Sight::Unrelated }
+}
+
+fn same_failure(print: &Print, now: &Print) -> bool {
+    print.failed_for_good() && print.outcome.class == now.outcome.class
+}
+
+/// Arguments that differ in a few words, or in numbers only.
+fn near_args(print: &Print, now: &Print, alike: f32) -> bool {
+    print.shape == now.shape || print.words.jaccard(&now.words) >= alike
+}
+
+/// What repeats is the tool with its outcome, since the arguments change.
+fn identity(tool: u64, outcome: u128) -> Fingerprint {
+    let mut bytes = [0; 24];
+    bytes[..8].copy_from_slice(&tool.to_le_bytes());
+    bytes[8..].copy_from_slice(&outcome.to_le_bytes());
+    Fingerprint::of_bytes(b"churn", &bytes)
+}

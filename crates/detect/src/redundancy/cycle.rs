@@ -1,0 +1,98 @@
+//! A sequence of calls and results again and again: `cycle`, and `sweep`, which pages round.
+
+use crate::finding::{Kind, Severity};
+use crate::fingerprint::Fingerprint;
+use crate::redundancy::print::{Form, Print};
+use crate::redundancy::sighting::{Sighting, Threshold};
+use crate::redundancy::window::Window;
+
+const COPIES: Threshold = Threshold::new(2, 3);
+/// A sequence that waits for something is a poll in several steps.
+const WAITING_COPIES: Threshold = Threshold::new(10, 20);
+const MAX_PERIOD: usize = 8;
+
+/// The last steps are copies of one unit of two to eight steps.
+pub(super) fn cycle(window: &Window) -> Option<Sighting> {
+    let newest = window.sequence();
+    let last = newest.clone().next()?;
+    // The shortest period names the loop; a longer one would only count two rounds of it as one.
+    (2..=MAX_PERIOD).find_map(|period| {
+        // Cheap refusal first: the step one period back is another one.
+        if !newest.clone().nth(period)?.equals(last) {
+            return None;
+        }
+        let matching = newest.clone().zip(newest.clone().skip(period)).take_while(|(a, b)| a.equals(b)).count();
+        let copies = matching / period + 1;
+        let unit = newest.clone().take(period);
+        let of_one_step = unit.clone().skip(1).all(|print| print.equals(last));
+        let told_apart = unit.clone().any(|print| print.outcome.result != 0 && !print.outcome.facts.acknowledged);
+        let transient = unit.clone().any(|print| print.outcome.facts.transient);
+        let acts = unit.clone().any(|print| print.form == Form::Call);
+        if copies < 2 || of_one_step || !told_apart || transient || !acts {
+            return None;
+        }
+        let waiting = unit.clone().any(Print::is_waiting);
+        let threshold = if waiting { WAITING_COPIES } else { COPIES };
+        let severity = threshold.severity(copies)?;
+        let mut evidence: Vec<usize> = newest.clone().take(period * copies).map(|print| print.index).collect();
+        evidence.reverse();
+        let kind = if waiting { Kind::StalePoll } else { Kind::Cycle };
+        let identity = Fingerprint::of_set(b"loop", &mut unit.map(|print| print.call).collect());
+        Some(Sighting { kind, severity, count: copies, loop_at: threshold.looping, period, identity, evidence })
+    })
+}
+
+/// Whether `now` goes on with a unit that has stood twice already: then the sequence is the loop, and its single
+/// steps are not loops of their own.
+pub(super) fn continues(window: &Window, now: &Print) -> Option<usize> {
+    let sequence = || std::iter::once(now).chain(window.sequence().filter(|print| print.round != now.round));
+    (2..=MAX_PERIOD).find(|period| {
+        let copies = sequence().zip(sequence().skip(*period)).take(*period);
+        let mut compared = 0;
+        let equal = copies.inspect(|_| compared += 1).all(|(a, b)| a.equals(b));
+        equal && compared == *period && sequence().take(*period).skip(1).any(|print| !print.equals(now))
+    })
+}
+
+/// Pages in order, then the same pages from the start: one wrap over the same results.
+pub(super) fn sweep(window: &Window, now: &Print) -> Option<Sighting> {
+    if now.form != Form::Call || now.outcome.result == 0 || now.outcome.facts.failed || now.is_waiting() {
+        return None;
+    }
+    let mut pages: Vec<&Print> = Vec::new();
+    for print in std::iter::once(now).chain(window.earlier(now)) {
+        if print.may_change(now) {
+            break;
+        }
+        if print.tool == now.tool && print.shape == now.shape {
+            pages.push(print);
+        }
+    }
+    // Newest first: the last passage over this page, and how far the two passages agree backwards from here.
+    let back = 1 + pages.iter().skip(1).position(|print| print.equals(now))?;
+    let agreed = pages.iter().zip(&pages[back..]).take_while(|(a, b)| a.equals(b)).count();
+    let passage = &pages[agreed.min(back)..];
+    if back < MIN_PAGES || agreed < MIN_PAGES || agreed > back || !moves_one_way(&pages[..agreed]) {
+        return None;
+    }
+    // Where the second passage starts, the numbers jump back.
+    if !moves_one_way(&passage[..back.min(passage.len())]) {
+        return None;
+    }
+    let evidence: Vec<usize> = pages[..agreed + back].iter().rev().map(|print| print.index).collect();
+    let identity = Fingerprint::of_set(b"loop", &mut pages[back..back + agreed].iter().map(|print| print.call).collect());
+    let (severity, loop_at) = (Severity::Loop, 2);
+    Some(Sighting { kind: Kind::Sweep, severity, count: 2, loop_at, period: back, identity, evidence })
+}
+
+/// Fewer pages than this are a second look, not a sweep.
+const MIN_PAGES: usize = 3;
+
+/// Whether one of the numbers in the arguments only grows, or only shrinks, over these steps.
+fn moves_one_way(newest_first: &[&Print]) -> bool {
+    (0..4).any(|place| {
+        let numbers = || newest_first.iter().map(|print| print.numbers[place]);
+        let pairs = || numbers().zip(numbers().skip(1));
+        pairs().all(|(later, sooner)| later > sooner) || pairs().all(|(later, sooner)| later < sooner)
+    })
+}

@@ -1,0 +1,76 @@
+//! Findings in words, for the model and for the person on call.
+
+use std::fmt::Write as _;
+
+use crate::finding::Kind;
+use crate::redundancy::sighting::Sighting;
+use crate::step::Step;
+
+/// What repeated, how often, and why that is no progress.
+pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
+    let tool = step.tool.unwrap_or("the agent");
+    let count = sighting.count;
+    let mut text = match sighting.kind {
+        Kind::Repeat => format!(
+            "`{tool}` was called {count} times with the same arguments and gave the same result each time; nothing that it reads was changed in between"
+        ),
+        Kind::FailingRepeat => {
+            format!("`{tool}` was called {count} times with the same arguments and failed in the same way each time")
+        }
+        Kind::Cycle => {
+            format!("the same {} steps were gone through {count} times, with the same results", sighting.period)
+        }
+        Kind::Churn => format!("`{tool}` gave the same outcome {count} times, however its arguments were varied"),
+        Kind::Oscillation => format!("`{tool}` brought back a content that had stood there before, {count} times"),
+        Kind::Sweep => format!("`{tool}` started again over {} pages that it had already read", sighting.period),
+        Kind::StalePoll => format!("`{tool}` was asked {count} times and its answer no longer moves"),
+        Kind::Monologue => format!("nearly the same answer was given {count} times without doing anything"),
+        Kind::Chant => format!("one answer repeats the same words {count} times"),
+        Kind::UnknownTool => format!("`{tool}` does not exist or may not be used, and was called {count} times"),
+        Kind::Retry => format!("`{tool}` failed {count} times for a passing reason, such as a rate limit"),
+        Kind::IdenticalRequest | Kind::Semantic => format!("the same request was made {count} times"),
+    };
+    if sighting.kind != Kind::Chant {
+        text.push_str(" (steps ");
+        push_steps(&mut text, &sighting.evidence);
+        text.push(')');
+    }
+    text
+}
+
+/// The nearest thing that would have kept a finding of this kind from being made.
+pub(super) const fn prevented_by(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Repeat => "another result, or a successful change to something the call reads",
+        Kind::FailingRepeat => "another error, a success, or a successful change to something the call reads",
+        Kind::Cycle => "another call or another result inside the cycle, or new words from the user",
+        Kind::Churn => "another outcome, a success, or a successful change in between",
+        Kind::Oscillation => "a content that has not stood there before",
+        Kind::Sweep => "a new page, or a page whose content had changed",
+        Kind::StalePoll => "an answer that moves",
+        Kind::Monologue => "a tool call, a new thought, or new words from the user",
+        Kind::Chant => "an answer that ends",
+        Kind::UnknownTool => "a tool that exists",
+        Kind::Retry => "a longer back-off",
+        Kind::IdenticalRequest => "another request, or more time between them",
+        Kind::Semantic => "a new intent, or another result",
+    }
+}
+
+/// `3, 5, 7`, and of a long list the first and the last ones.
+fn push_steps(text: &mut String, steps: &[usize]) {
+    const SHOWN: usize = 8;
+    let (head, tail) = if steps.len() > SHOWN { (&steps[..4], &steps[steps.len() - 3..]) } else { (steps, &[][..]) };
+    let mut separator = "";
+    for step in head {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{separator}{step}");
+        separator = ", ";
+    }
+    if !tail.is_empty() {
+        text.push_str(", …");
+        for step in tail {
+            let _ = write!(text, ", {step}");
+        }
+    }
+}

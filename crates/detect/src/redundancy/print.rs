@@ -1,0 +1,131 @@
+//! What the detector keeps of a step: hashes and facts in a few hundred bytes, never its words.
+
+use crate::args::numbers;
+use crate::config::Effect;
+use crate::effect::CallFacts;
+use crate::fingerprint::{Fingerprint, with_call};
+use crate::outcome::Outcome;
+use crate::redundancy::rules::Rules;
+use crate::step::{Role, Step};
+use crate::words::{WordSet, hash_bytes, hash_without_digits};
+
+/// The print of one step.
+#[derive(Debug, Clone)]
+pub(super) struct Print {
+    /// Its 0-based index in the session.
+    pub(super) index: usize,
+    /// Its round, counted from the session's start.
+    pub(super) round: u64,
+    pub(super) form: Form,
+    /// Hash of the speaker's name.
+    pub(super) speaker: u64,
+    /// Hash of the tool's name; 0 for a text.
+    pub(super) tool: u64,
+    /// What was asked: tool and arguments; for a text its words.
+    pub(super) call: Fingerprint,
+    /// The arguments (or the text) with numbers folded.
+    pub(super) shape: u64,
+    /// The words of the arguments (or of the text).
+    pub(super) words: WordSet,
+    /// Numbers in the arguments.
+    pub(super) numbers: [i64; 4],
+    pub(super) does: CallFacts,
+    pub(super) outcome: Outcome,
+    /// It changed something by a call that had not been made before.
+    pub(super) fresh_write: bool,
+    /// It brought back a content that had stood there before.
+    pub(super) returned: bool,
+}
+
+/// What a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A tool call.
+    Call,
+    /// Words of an agent.
+    Text,
+    /// Words from outside.
+    Outside,
+    /// The history was compacted.
+    Compaction,
+}
+
+impl Print {
+    pub(super) fn of(step: &Step<'_>, outcome: Outcome, rules: &Rules) -> Self {
+        let mut print = Self {
+            index: 0,
+            round: 0,
+            form: Form::Text,
+            speaker: 0,
+            tool: 0,
+            call: Fingerprint::default(),
+            shape: 0,
+            words: WordSet::default(),
+            numbers: [0; 4],
+            does: CallFacts::default(),
+            outcome,
+            fresh_write: false,
+            returned: false,
+        };
+        match step.role {
+            Role::Agent(name) => print.speaker = hash_bytes(name.as_bytes()),
+            Role::Outside => print.form = Form::Outside,
+            Role::Compaction => print.form = Form::Compaction,
+        }
+        match (print.form, step.tool) {
+            (Form::Text, Some(tool)) => {
+                print.form = Form::Call;
+                print.tool = hash_bytes(tool.as_bytes()) | 1;
+                let profile = rules.profile(tool);
+                let loop_key = profile.map_or(&[][..], |profile| &profile.loop_key);
+                with_call(tool, step.args, loop_key, |call, canonical| {
+                    print.call = call;
+                    print.shape = hash_without_digits(canonical);
+                    print.words = WordSet::of_args(canonical);
+                    print.numbers = numbers(canonical);
+                    print.does = CallFacts::read(tool, canonical, profile.and_then(|profile| profile.effect));
+                });
+            }
+            _ => {
+                let text = step.thought.unwrap_or_default();
+                print.words = WordSet::of_text(text);
+                print.shape = hash_without_digits(text.trim().as_bytes());
+                print.call = Fingerprint::of_bytes(b"text", text.trim().as_bytes());
+            }
+        }
+        print
+    }
+
+    /// The same call and the same result.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        self.call == other.call && self.outcome.result == other.outcome.result
+    }
+
+    /// Something an agent did or said, which may repeat.
+    pub(super) const fn is_agents(&self) -> bool {
+        matches!(self.form, Form::Call | Form::Text)
+    }
+
+    pub(super) fn is_write(&self) -> bool {
+        self.does.effect == Some(Effect::Write)
+    }
+
+    /// Whether this step's change may show in what `reader` gets.
+    pub(super) fn may_change(&self, reader: &Self) -> bool {
+        if !self.fresh_write || self.call == reader.call {
+            return false;
+        }
+        let narrow = !reader.does.broad && matches!(reader.does.effect, Some(Effect::Read));
+        self.does.moves || !narrow || !self.does.places.apart_from(&reader.does.places)
+    }
+
+    /// It waits for something: a poll by its name, or by an answer that says it is not done yet.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.does.effect == Some(Effect::Poll) || self.outcome.facts.in_progress
+    }
+
+    /// It failed, and doing the same again cannot help.
+    pub(super) fn failed_for_good(&self) -> bool {
+        self.outcome.facts.failed && !self.outcome.facts.transient && self.outcome.class != 0
+    }
+}

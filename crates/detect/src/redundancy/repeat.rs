@@ -1,0 +1,124 @@
+//! The same call again: `repeat`, `failing_repeat`, `stale_poll`, `unknown_tool`, and `retry`, which is none.
+
+use crate::finding::{Kind, Severity};
+use crate::fingerprint::Fingerprint;
+use crate::redundancy::print::{Form, Print};
+use crate::redundancy::sighting::{Sight, Sighting, Threshold, occurrences};
+use crate::redundancy::window::Window;
+
+const REPEAT: Threshold = Threshold::new(2, 3);
+/// A tool that moves through something outside answers every move with the same "ok".
+const MOVE: Threshold = Threshold::new(4, 6);
+const POLL: Threshold = Threshold::new(10, 20);
+/// Polling on after the answer was final.
+const FINAL_POLL: Threshold = Threshold::new(3, 5);
+/// The same failure in spite of changes in between: stagnation.
+const DESPITE_WRITES: Threshold = Threshold::new(4, 5);
+
+/// The same call with the same result.
+pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
+    if now.form != Form::Call || now.outcome.facts.transient || now.outcome.facts.unknown_tool {
+        return None;
+    }
+    let steps = occurrences(
+        window.earlier(now),
+        now,
+        |print| print.may_change(now),
+        |print| same_or_other(print, now),
+    );
+    let facts = now.outcome.facts;
+    let (kind, threshold) = if now.is_waiting() {
+        (Kind::StalePoll, if facts.terminal { FINAL_POLL } else { POLL })
+    } else if now.does.moves && (!facts.known || facts.empty || facts.acknowledged || now.outcome.result == 0) {
+        (Kind::Repeat, MOVE)
+    } else {
+        (Kind::Repeat, REPEAT)
+    };
+    threshold.sight(kind, identity_of_call(now), steps)
+}
+
+/// The same call with the same class of error, however its words differ.
+pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
+    if now.form != Form::Call || !now.failed_for_good() || now.outcome.facts.unknown_tool {
+        return None;
+    }
+    let steps = occurrences(
+        earlier_calls(window, now),
+        now,
+        |print| changes_failure(print, now),
+        |print| match () {
+            () if print.call != now.call || print.outcome.facts.transient => Sight::Unrelated,
+            () if print.outcome.facts.failed && print.outcome.class == now.outcome.class => Sight::Same,
+            () => Sight::Other,
+        },
+    );
+    let threshold = if now.is_waiting() { POLL } else { REPEAT };
+    let steady = threshold.sight(Kind::FailingRepeat, identity_of_call(now), steps);
+    if steady.as_ref().is_some_and(|sighting| sighting.severity == Severity::Loop) {
+        return steady;
+    }
+    // To the letter the same failure again and again, in spite of changes: they do not help.
+    let stagnant = occurrences(earlier_calls(window, now), now, |_| false, |print| same_or_other(print, now));
+    let threshold = if now.is_waiting() { POLL } else { DESPITE_WRITES };
+    threshold.sight(Kind::FailingRepeat, identity_of_call(now), stagnant).or(steady)
+}
+
+/// Calls of tools that do not exist or are denied, whatever the arguments.
+pub(super) fn unknown_tool(window: &Window, now: &Print) -> Option<Sighting> {
+    if now.form != Form::Call || !now.outcome.facts.unknown_tool {
+        return None;
+    }
+    let steps = occurrences(
+        window.earlier(now),
+        now,
+        |_| false,
+        |print| match () {
+            () if print.form != Form::Call || print.tool != now.tool => Sight::Unrelated,
+            () if print.outcome.facts.unknown_tool => Sight::Same,
+            () => Sight::Other,
+        },
+    );
+    let identity = Fingerprint::of_bytes(b"unknown tool", &now.tool.to_le_bytes());
+    REPEAT.sight(Kind::UnknownTool, identity, steps)
+}
+
+/// Back-off after a transient failure: worth a word, never a loop.
+pub(super) fn retry(window: &Window, now: &Print) -> Option<Sighting> {
+    if now.form != Form::Call || !now.outcome.facts.transient {
+        return None;
+    }
+    let steps = occurrences(
+        window.earlier(now),
+        now,
+        |_| false,
+        |print| match () {
+            () if print.call != now.call => Sight::Unrelated,
+            () if print.outcome.facts.transient => Sight::Same,
+            () => Sight::Other,
+        },
+    );
+    Threshold::new(3, usize::MAX).sight(Kind::Retry, identity_of_call(now), steps)
+}
+
+/// What repeats is this call.
+pub(super) fn identity_of_call(now: &Print) -> Fingerprint {
+    Fingerprint::of_set(b"loop", &mut vec![now.call])
+}
+
+/// Whether a change in between may have changed this failure: nothing mends what is wrong with the environment, and
+/// a write that fails is not helped by other writes.
+pub(super) fn changes_failure(print: &Print, now: &Print) -> bool {
+    !now.outcome.facts.environmental && !now.is_write() && print.may_change(now)
+}
+
+fn same_or_other(print: &Print, now: &Print) -> Sight {
+    match () {
+        () if print.call != now.call || print.outcome.facts.transient => Sight::Unrelated,
+        () if print.outcome.result == now.outcome.result => Sight::Same,
+        () => Sight::Other,
+    }
+}
+
+fn earlier_calls<'a>(window: &'a Window, now: &Print) -> impl Iterator<Item = &'a Print> + Clone + use<'a> {
+    window.earlier_despite_words(now).filter(|print| print.form == Form::Call)
+}

@@ -1,0 +1,49 @@
+//! The settings of the detector, compiled once and shared by every session.
+
+use std::sync::Arc;
+
+use crate::config::{RedundancyConfig, ToolProfile, best_match};
+use crate::normalise::Normaliser;
+use crate::pattern::ToolPattern;
+
+/// Settings in the form that sessions use.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    window: usize,
+    tools: Vec<(ToolPattern, Compiled)>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    profile: ToolProfile,
+    /// `None`: the built-in rules.
+    normaliser: Option<Normaliser>,
+}
+
+impl Rules {
+    pub(crate) fn compile(config: &RedundancyConfig) -> Arc<Self> {
+        let compiled = |(tools, profile): &(ToolPattern, ToolProfile)| {
+            // The config has checked its patterns; one that fails together with others folds nothing of its own.
+            let own = !profile.ignore_result.is_empty();
+            let normaliser = own.then(|| Normaliser::compile(&profile.ignore_result).ok()).flatten();
+            (tools.clone(), Compiled { profile: profile.clone(), normaliser })
+        };
+        Arc::new(Self { window: config.window() as usize, tools: config.tools().iter().map(compiled).collect() })
+    }
+
+    pub(crate) const fn window(&self) -> usize {
+        self.window
+    }
+
+    /// What is declared about a tool.
+    pub(crate) fn profile(&self, tool: &str) -> Option<&ToolProfile> {
+        best_match(&self.tools, tool).map(|(_, compiled)| &compiled.profile)
+    }
+
+    /// How results of a tool are normalised.
+    pub(crate) fn normaliser(&self, tool: Option<&str>) -> &Normaliser {
+        tool.and_then(|tool| best_match(&self.tools, tool))
+            .and_then(|(_, compiled)| compiled.normaliser.as_ref())
+            .unwrap_or(Normaliser::built_in())
+    }
+}

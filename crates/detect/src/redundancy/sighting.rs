@@ -1,0 +1,141 @@
+//! A sighting: what one rule saw, before it is put into words.
+
+use crate::finding::{DetectorName, Finding, Kind, Severity};
+use crate::fingerprint::Fingerprint;
+use crate::redundancy::message;
+use crate::redundancy::print::Print;
+use crate::step::Step;
+
+/// What one rule saw.
+#[derive(Debug, Clone)]
+pub(super) struct Sighting {
+    pub(super) kind: Kind,
+    pub(super) severity: Severity,
+    /// How often the unit occurred.
+    pub(super) count: usize,
+    /// At how many occurrences this kind is a loop.
+    pub(super) loop_at: usize,
+    /// Steps in one copy of the unit.
+    pub(super) period: usize,
+    pub(super) identity: Fingerprint,
+    /// The steps that prove it, in order.
+    pub(super) evidence: Vec<usize>,
+}
+
+/// At how many occurrences a kind is a warning, and at how many a loop.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Threshold {
+    pub(super) warning: usize,
+    pub(super) looping: usize,
+}
+
+impl Threshold {
+    pub(super) const fn new(warning: usize, looping: usize) -> Self {
+        Self { warning, looping }
+    }
+
+    pub(super) const fn severity(self, count: usize) -> Option<Severity> {
+        if count >= self.looping {
+            Some(Severity::Loop)
+        } else if count >= self.warning {
+            Some(Severity::Warning)
+        } else {
+            None
+        }
+    }
+
+    /// A sighting of `steps` occurrences, if they are enough.
+    pub(super) fn sight(self, kind: Kind, identity: Fingerprint, steps: Vec<usize>) -> Option<Sighting> {
+        let count = steps.len();
+        let severity = self.severity(count)?;
+        Some(Sighting { kind, severity, count, loop_at: self.looping, period: 1, identity, evidence: steps })
+    }
+}
+
+impl Sighting {
+    /// Stronger sightings of a step win; of equally strong ones the kind that names the loop best.
+    pub(super) fn outranks(&self, other: &Self) -> bool {
+        (self.severity, rank(self.kind)) > (other.severity, rank(other.kind))
+    }
+
+    pub(super) fn into_finding(self, step: &Step<'_>, index: usize) -> Finding {
+        let message = message::of(&self, step);
+        Finding {
+            step: index,
+            detector: DetectorName::Redundancy,
+            kind: self.kind,
+            severity: self.severity,
+            score: (self.count as f64 / (2 * self.loop_at.max(1)) as f64).min(1.0),
+            onset: self.evidence.first().copied().unwrap_or(index),
+            period: self.period,
+            count: self.count,
+            identity: self.identity,
+            evidence: self.evidence,
+            message,
+            prevented_by: message::prevented_by(self.kind),
+        }
+    }
+}
+
+/// How well a kind names a loop when several fit the same step.
+const fn rank(kind: Kind) -> u8 {
+    match kind {
+        Kind::Chant => 9,
+        Kind::UnknownTool => 8,
+        Kind::Cycle => 7,
+        Kind::Sweep => 6,
+        Kind::FailingRepeat => 5,
+        Kind::Repeat => 4,
+        Kind::Oscillation => 3,
+        Kind::StalePoll => 2,
+        Kind::Monologue => 1,
+        _ => 0,
+    }
+}
+
+/// What a step is compared with when occurrences are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// The same thing again.
+    Same,
+    /// The same question with another answer: the count starts here.
+    Other,
+    /// Something else.
+    Unrelated,
+}
+
+/// The occurrences that lead up to `now`, oldest first, `now` included: back to the first step that `cut` says no
+/// count crosses, or to another answer. Occurrences of one round count once, and a cut in the round of an occurrence
+/// counts as behind it, so that the order inside a round never matters.
+pub(super) fn occurrences<'a>(
+    earlier: impl Iterator<Item = &'a Print> + Clone,
+    now: &Print,
+    cut: impl Fn(&Print) -> bool,
+    sight: impl Fn(&Print) -> Sight,
+) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut rest = earlier;
+    let mut round = now.round;
+    while let Some(print) = rest.next() {
+        if cut(print) {
+            break;
+        }
+        match sight(print) {
+            Sight::Unrelated => {}
+            Sight::Other => break,
+            Sight::Same if print.round == round => {}
+            Sight::Same => {
+                if rest.clone().take_while(|other| other.round == print.round).any(&cut) {
+                    break;
+                }
+                round = print.round;
+                if found.is_empty() {
+                    found.push(now.index);
+                }
+                found.push(print.index);
+            }
+        }
+    }
+    found.reverse();
+    found
+}

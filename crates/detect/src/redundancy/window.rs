@@ -1,0 +1,89 @@
+//! The last steps of one session, newest last, with what cuts a count short.
+
+use std::collections::VecDeque;
+
+use crate::redundancy::print::{Form, Print};
+
+/// A bounded window of prints.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    prints: VecDeque<Print>,
+    /// Steps before this index stand behind new words from outside: only failures still count.
+    fresh_from: usize,
+}
+
+impl Window {
+    pub(super) fn push(&mut self, print: Print, capacity: usize) {
+        if self.prints.len() >= capacity {
+            self.prints.pop_front();
+        }
+        self.prints.push_back(print);
+    }
+
+    /// Steps from newest to oldest.
+    pub(super) fn newest_first(&self) -> impl DoubleEndedIterator<Item = &Print> + Clone {
+        self.prints.iter().rev()
+    }
+
+    /// What the agent did or said before the round of `now`, newest first, as far as no new words came between.
+    pub(super) fn earlier<'a>(&'a self, now: &Print) -> impl Iterator<Item = &'a Print> + Clone + use<'a> {
+        let round = now.round;
+        let fresh_from = self.fresh_from;
+        self.newest_first()
+            .take_while(move |print| print.index >= fresh_from)
+            .filter(move |print| print.round != round && print.is_agents())
+    }
+
+    /// What the agent did before the round of `now`, newest first, words from outside notwithstanding.
+    pub(super) fn earlier_despite_words<'a>(
+        &'a self,
+        now: &Print,
+    ) -> impl Iterator<Item = &'a Print> + Clone + use<'a> {
+        let round = now.round;
+        self.newest_first().filter(move |print| print.round != round && print.is_agents())
+    }
+
+    /// Whether this very text has come from outside before.
+    pub(super) fn has_heard(&self, words: &Print) -> bool {
+        self.prints.iter().any(|print| print.form == Form::Outside && print.call == words.call)
+    }
+
+    /// Whether a call stands in an earlier round.
+    pub(super) fn has_call(&self, now: &Print) -> bool {
+        self.prints.iter().any(|print| print.round != now.round && print.call == now.call)
+    }
+
+    /// From this step on, counts start anew.
+    pub(super) fn start_afresh(&mut self, index: usize) {
+        self.fresh_from = index;
+    }
+
+    /// Forgets the steps of `round` and later ones: the round is played again.
+    pub(super) fn roll_back(&mut self, round: u64) {
+        while self.prints.back().is_some_and(|print| print.round >= round) {
+            self.prints.pop_back();
+        }
+    }
+
+    /// Puts the steps of the last round into an order of their own, so that the order of parallel calls never
+    /// matters to what is compared in sequence.
+    pub(super) fn settle_last_round(&mut self) {
+        let Some(round) = self.prints.back().map(|print| print.round) else { return };
+        let size = self.prints.iter().rev().take_while(|print| print.round == round).count();
+        if size > 1 {
+            let from = self.prints.len() - size;
+            self.prints.make_contiguous()[from..].sort_unstable_by_key(|print| (print.call, print.outcome.result));
+        }
+    }
+
+    /// The newest steps of the agent as a sequence, newest first, as far as no new words came between.
+    pub(super) fn sequence(&self) -> impl Iterator<Item = &Print> + Clone {
+        let fresh_from = self.fresh_from;
+        self.newest_first().take_while(move |print| print.index >= fresh_from).filter(|print| print.is_agents())
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.prints.clear();
+        self.fresh_from = 0;
+    }
+}
