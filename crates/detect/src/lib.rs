@@ -11,8 +11,10 @@ mod number;
 mod outcome;
 mod pattern;
 mod redundancy;
+mod replay;
 mod shell;
 mod step;
+mod strikes;
 mod words;
 
 pub use canonical::canonical_json;
@@ -26,4 +28,6 @@ pub use ladder::{Action, Ladder};
 pub use outcome::Outcome;
 pub use pattern::ToolPattern;
 pub use redundancy::{Chant, Redundancy};
+pub use replay::{Replay, ReplayRules, Report, Wasted};
 pub use step::{Role, Status, Step, Timestamp};
+pub use strikes::{Ruling, Strikes};
