@@ -37,21 +37,26 @@ pub(crate) fn unescape(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Up to four numbers of the arguments, in order: enough to see a page or an offset move.
+/// Up to four numbers of the arguments, in order: enough to see a page or an offset move. Digits inside of a name
+/// (`file2`) count nothing.
 pub(crate) fn numbers(canonical: &[u8]) -> [i64; 4] {
     let mut found = [0; 4];
     let mut len = 0;
-    let mut rest = canonical;
-    while let Some(start) = rest.iter().position(u8::is_ascii_digit) {
-        let digits = rest[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut at = 0;
+    while let Some(start) = canonical[at..].iter().position(u8::is_ascii_digit).map(|start| at + start) {
+        let digits = canonical[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        at = start + digits;
+        let named = start > 0 && (canonical[start - 1].is_ascii_alphanumeric() || canonical[start - 1] == b'_');
+        if named {
+            continue;
+        }
         if len == found.len() {
             break;
         }
-        found[len] = rest[start..start + digits]
+        found[len] = canonical[start..at]
             .iter()
             .fold(0_i64, |number, digit| number.wrapping_mul(10).wrapping_add(i64::from(digit - b'0')));
         len += 1;
-        rest = &rest[start + digits..];
     }
     found
 }
@@ -203,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_first_four_numbers_are_found() {
-        assert_eq!(numbers(br#"{"limit":200,"offset":1400,"path":"f2"}"#), [200, 1400, 2, 0]);
+        assert_eq!(numbers(br#"{"limit":200,"offset":1400,"path":"f2"}"#), [200, 1400, 0, 0]);
     }
 
     #[test]

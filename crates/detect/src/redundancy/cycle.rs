@@ -80,7 +80,8 @@ pub(super) fn sweep(window: &Window, now: &Print) -> Option<Sighting> {
         return None;
     }
     let evidence: Vec<usize> = pages[..agreed + back].iter().rev().map(|print| print.index).collect();
-    let identity = Fingerprint::of_set(b"loop", &mut pages[back..back + agreed].iter().map(|print| print.call).collect());
+    // The pages that agree grow with every step, so the loop is known by what they are pages of.
+    let identity = Fingerprint::of_bytes(b"sweep", &[now.tool.to_le_bytes(), now.shape.to_le_bytes()].concat());
     let (severity, loop_at) = (Severity::Loop, 2);
     Some(Sighting { kind: Kind::Sweep, severity, count: 2, loop_at, period: back, identity, evidence })
 }

@@ -65,7 +65,7 @@ impl Sighting {
             detector: DetectorName::Redundancy,
             kind: self.kind,
             severity: self.severity,
-            score: (self.count as f64 / (2 * self.loop_at.max(1)) as f64).min(1.0),
+            score: (self.count as f64 / (2.0 * self.loop_at.max(1) as f64)).min(1.0),
             onset: self.evidence.first().copied().unwrap_or(index),
             period: self.period,
             count: self.count,
