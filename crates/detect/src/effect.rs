@@ -90,7 +90,7 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     if words.any(POLLS) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
-    if words.any(MOVES) {
+    if words.any(MOVES) || action_words(canonical).is_some_and(|action| action.any(MOVES)) {
         return Guess { moves: true, ..Guess::default() };
     }
     if words.first_is(READS) {
@@ -156,6 +156,13 @@ fn subcommand(canonical: &[u8]) -> Option<&[u8]> {
             | b"undo_edit" | b"write" | b"delete" | b"rename"
     )
     .then_some(word)
+}
+
+/// The words of an `action` field, where one tool has many.
+fn action_words(canonical: &[u8]) -> Option<NameWords<'_>> {
+    let (_, value) = fields(canonical).find(|(name, _)| *name == b"action")?;
+    let word = std::str::from_utf8(value).ok()?;
+    Some(NameWords(word.trim_matches('"'))).filter(|_| word.len() < 40)
 }
 
 fn sql_verb(canonical: &[u8]) -> Option<Effect> {

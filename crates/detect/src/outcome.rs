@@ -182,7 +182,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::UnknownTool,
-        r"unknown (?:tool|function|command name)|no such (?:tool|function)|(?:tool|function) (?:\S{1,60} )?(?:not found|is not (?:found|available|defined|registered|recognized|a valid|valid|known|supported|allowed|permitted)|does not exist|was not found|is unavailable|is disabled|is denied)|(?:is )?not an? (?:valid|available|known) (?:tool|function)|invalid tool|tool not found|not allowed to use (?:the )?tool|no tool named",
+        r"unknown tool|no such tool|no tool named|tool not found|invalid tool|\btool (?:\S{1,60} )?(?:not found|(?:is|was) not (?:found|available|defined|registered|recognized|a valid|valid|known|supported|allowed|permitted)|does not exist|is unavailable|is disabled|is denied)|not an? (?:valid|available|known) (?:tool|function name)|not allowed to use (?:the )?tool|tool \S{1,60} has been (?:denied|disabled)",
     ),
     (
         Signal::Prevented,

@@ -105,7 +105,13 @@ impl Redundancy {
             Form::Compaction => self.window.start_afresh(index),
             Form::Call | Form::Text => {
                 self.judge(&mut print, step, &mut findings);
+                // What answers a text comes from outside.
+                let reply = (print.form == Form::Text && print.outcome.result != 0).then_some(print.outcome.result);
+                let heard = reply.is_some_and(|reply| !self.window.has_reply(reply));
                 self.window.push(print, self.rules.window());
+                if heard {
+                    self.window.start_afresh(index + 1);
+                }
                 if step.round.is_none() {
                     self.end_round(&mut findings);
                 }
@@ -165,7 +171,8 @@ impl Redundancy {
             };
             findings.push(sighting.into_finding(step, print.index));
         }
-        print.fresh_write = is_fresh_write(window, print);
+        print.news = is_news(window, print);
+        print.fresh_write = changes_something(print);
         print.returned = oscillation::returns(window, print);
         let sightings = [
             repeat::repeat(window, print),
@@ -214,15 +221,17 @@ impl Redundancy {
     }
 }
 
-/// Whether a step changed something by a call that had not been made before. A known write, or a move to another
-/// place, is one if it succeeded; of an unknown effect the same is assumed.
-fn is_fresh_write(window: &Window, print: &Print) -> bool {
-    let changes = match print.does.effect {
-        Some(Effect::Write) | None => true,
-        Some(Effect::Read | Effect::Poll) => false,
-    };
-    let succeeded = print.outcome.facts.known && !print.outcome.facts.failed && !print.outcome.facts.maybe_failed;
-    print.form == Form::Call && succeeded && (print.does.moves || (changes && !window.has_call(print)))
+/// Whether a call was made for the first time, and went well.
+fn is_news(window: &Window, print: &Print) -> bool {
+    let facts = print.outcome.facts;
+    print.form == Form::Call && facts.known && !facts.failed && !facts.maybe_failed && !window.has_call(print)
+}
+
+/// Whether a step changed something by a call that had not been made before: a known write, or one whose effect is
+/// not known. Moving to another place changes what is seen from there each time.
+fn changes_something(print: &Print) -> bool {
+    let may_write = matches!(print.does.effect, Some(Effect::Write) | None);
+    (print.news && may_write) || (print.does.moves && !print.outcome.facts.failed)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::redundancy::window::Window;
 const SAME: Threshold = Threshold::new(2, 3);
 /// Much the same words.
 const ALIKE: Threshold = Threshold::new(3, 4);
-/// How many of a speaker's texts are looked at.
+/// How many steps back the same words are looked for.
 const REACH: usize = 16;
 /// Fewer words than this are alike by chance ("Yes.", "Done.").
 const MIN_WORDS: u32 = 4;
@@ -20,14 +20,9 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
     if now.form != Form::Text || now.words.len() == 0 {
         return None;
     }
-    let texts = || window.earlier(now).filter(|print| print.form == Form::Text && print.speaker == now.speaker);
-    let same = occurrences(texts().take(REACH), now, |_| false, |print| sight_if(says_the_same(print, now)));
-    let alike = occurrences(
-        texts().take(REACH - 1),
-        now,
-        |_| false,
-        |print| sight_if(now.words.len() >= MIN_WORDS && print.words.jaccard(&now.words) >= 0.6),
-    );
+    let texts = || window.earlier(now).take(REACH);
+    let same = occurrences(texts(), now, |_| false, |print| sight_if(says_the_same(print, now)));
+    let alike = occurrences(texts(), now, learned, |print| sight_if(speaks_alike(print, now, 0.6)));
     let identity = Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
     let same = SAME.sight(Kind::Monologue, identity, same);
     match same {
@@ -37,7 +32,19 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
 }
 
 fn says_the_same(print: &Print, now: &Print) -> bool {
-    print.call == now.call || (now.words.len() >= MIN_WORDS && print.words.jaccard(&now.words) >= 0.9)
+    print.form == Form::Text && print.speaker == now.speaker && print.call == now.call
+}
+
+fn speaks_alike(print: &Print, now: &Print, alike: f32) -> bool {
+    print.form == Form::Text
+        && print.speaker == now.speaker
+        && now.words.len() >= MIN_WORDS
+        && print.words.jaccard(&now.words) >= alike
+}
+
+/// A call that was new and went well: whoever speaks after it speaks about something new.
+fn learned(print: &Print) -> bool {
+    print.form == Form::Call && print.news
 }
 
 const fn sight_if(same: bool) -> Sight {

@@ -33,6 +33,8 @@ pub(super) struct Print {
     pub(super) outcome: Outcome,
     /// It changed something by a call that had not been made before.
     pub(super) fresh_write: bool,
+    /// It had not been asked before, and was answered.
+    pub(super) news: bool,
     /// It brought back a content that had stood there before.
     pub(super) returned: bool,
 }
@@ -65,6 +67,7 @@ impl Print {
             does: CallFacts::default(),
             outcome,
             fresh_write: false,
+            news: false,
             returned: false,
         };
         match step.role {

@@ -48,6 +48,11 @@ impl Window {
         self.prints.iter().any(|print| print.form == Form::Outside && print.call == words.call)
     }
 
+    /// Whether a text was answered in these very words before.
+    pub(super) fn has_reply(&self, reply: u128) -> bool {
+        self.prints.iter().any(|print| print.form == Form::Text && print.outcome.result == reply)
+    }
+
     /// Whether a call stands in an earlier round.
     pub(super) fn has_call(&self, now: &Print) -> bool {
         self.prints.iter().any(|print| print.round != now.round && print.call == now.call)
