@@ -128,7 +128,7 @@ impl Composer<'_> {
                 Awaiting::Key => {
                     let (next, problem) = read_key(node, lines);
                     *awaiting = next;
-                    if let Some(problem) = problem {
+                    if let Some(problem) = problem.filter(|_| !self.report.is_full()) {
                         self.report.problem(problem.path(self.here()));
                     }
                 }
@@ -137,8 +137,8 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// Puts a copy of the anchored node in place of its alias. The copy stands where the alias is written, what is
-    /// inside it keeps its own place: that is the text to correct.
+    /// Puts a copy of the anchored node in place of its alias. The copy stands where the alias is written, what
+    /// is inside it keeps its own place: that is the text to correct.
     fn expand(&mut self, anchor: usize, spot: Spot) -> Result<(), Problem> {
         let Some(node) = self.anchors.get(&anchor).cloned() else {
             let problem = Problem::at(spot, "this alias stands inside what it refers to").path(self.here());
@@ -161,7 +161,7 @@ impl Composer<'_> {
     }
 
     fn refuse_tag(&self, tag: Option<&Tag>, spot: Spot) {
-        let Some(tag) = tag else { return };
+        let Some(tag) = tag.filter(|_| !self.report.is_full()) else { return };
         let written = if tag.is_yaml_core_schema() { format!("!!{}", tag.suffix) } else { tag.to_string() };
         let problem = Problem::at(spot, format!("the tag {} is not supported", quote(&written)));
         let hint = "remove it; the type of a value follows from its key";

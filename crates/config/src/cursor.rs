@@ -55,13 +55,12 @@ impl<'a> Cursor<'a> {
     pub(crate) fn list<T>(self, mut read: impl FnMut(Cursor<'_>) -> Read<T>) -> Read<Vec<T>> {
         let items = match &self.node.value {
             Value::List(items) => items,
-            Value::Scalar { text, .. } if !self.is_null() && text.len() < 40 => {
+            Value::Scalar { text, quoted: false } if !text.is_empty() && text.len() < 40 => {
                 return Err(self.mismatch("a list", &format!("write `[{text}]`")));
             }
             _ => {
-                return Err(
-                    self.mismatch("a list", "write `[a, b]`, or one `- item` per line, or `[]` for none")
-                );
+                let hint = "write `[a, b]`, or one `- item` per line, or `[]` for none";
+                return Err(self.mismatch("a list", hint));
             }
         };
         let values: Vec<_> = items
@@ -89,7 +88,9 @@ impl<'a> Cursor<'a> {
 
     /// Reports the value.
     pub(crate) fn refuse(self, message: impl Into<String>, hint: impl Into<String>) -> Refused {
-        self.report.problem(Problem::at(self.node.spot, message).path(self.path).hint(hint));
+        if !self.report.is_full() {
+            self.report.problem(Problem::at(self.node.spot, message).path(self.path).hint(hint));
+        }
         Refused(())
     }
 
@@ -107,6 +108,10 @@ impl<'a> Cursor<'a> {
     /// Reads what stands below this value.
     pub(crate) fn step<T>(self, path: &Path<'_>, node: &Node, read: impl FnOnce(Cursor<'_>) -> T) -> T {
         read(Cursor { node, path, report: self.report })
+    }
+
+    pub(crate) const fn report(self) -> &'a Report {
+        self.report
     }
 
     pub(crate) const fn path(self) -> &'a Path<'a> {

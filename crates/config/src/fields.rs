@@ -26,10 +26,20 @@ impl<'a> Fields<'a> {
         default: T,
         read: impl FnOnce(Cursor<'_>) -> Read<T>,
     ) -> Read<T> {
+        self.field_or(name, Ok(default), read)
+    }
+
+    /// The same with a default that is itself wrong, perhaps; then only a value that is there can be judged.
+    pub(crate) fn field_or<T>(
+        &mut self,
+        name: &'static str,
+        default: Read<T>,
+        read: impl FnOnce(Cursor<'_>) -> Read<T>,
+    ) -> Read<T> {
         self.accepted.push(name);
         match self.find(name) {
             Some(node) => self.map.step(&Path::Key(self.map.path(), name), node, read),
-            None => Ok(default),
+            None => default,
         }
     }
 
@@ -44,7 +54,7 @@ impl<'a> Fields<'a> {
         self.find(name).is_some()
     }
 
-    /// Looks at the value of a key once more, to say something about it; at the whole map when the key is absent.
+    /// Looks at the value of a key once more, to say something about it; at the whole map when it is absent.
     pub(crate) fn about<T>(&self, name: &str, say: impl FnOnce(Cursor<'_>) -> T) -> T {
         match self.find(name) {
             Some(node) => self.map.step(&Path::Key(self.map.path(), name), node, say),
@@ -55,6 +65,9 @@ impl<'a> Fields<'a> {
     /// Reports every key that nobody asked for.
     pub(crate) fn finish(self) {
         for (key, _) in self.entries.iter().filter(|(key, _)| !self.accepted.contains(&&*key.text)) {
+            if self.map.report().is_full() {
+                return;
+            }
             let hint = match &*key.text {
                 "<<" => "merge keys are not supported, write the keys out".to_owned(),
                 name => suggest(name, &self.accepted),

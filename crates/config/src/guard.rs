@@ -22,7 +22,7 @@ pub(crate) fn guard(text: &str) -> Result<&str, Problem> {
     }
 }
 
-/// The first control character. YAML forbids them, and the parser takes a NUL for the end of the text in places.
+/// The first control character. YAML forbids them, and the parser takes some NULs for the end of the text.
 fn unprintable(text: &str) -> Option<(Spot, char)> {
     let bad = |c: &char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}');
     let index = text.char_indices().find(|(_, c)| bad(c)).map(|(index, _)| index)?;

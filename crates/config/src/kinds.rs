@@ -1,6 +1,7 @@
 //! The kinds of values that a key may ask for, one reader each.
 //!
-//! These are functions and not methods, so that a section can hand them on by name: `fields.check("url", text)`.
+//! These are functions and not methods, so that a section can hand them on by name, as in
+//! `fields.check("url", text)`.
 
 use std::time::Duration;
 

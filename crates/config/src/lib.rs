@@ -9,12 +9,15 @@
 //! assert_eq!(config.detectors.sentinel.default.threshold(), 2);
 //!
 //! let problems = Config::parse("sentinel:\n  default:\n    treshold: 2\n").unwrap_err();
-//! assert_eq!(problems[0].to_string(), "3:5: sentinel.default.treshold: unknown key \"treshold\"\n  hint: did you mean `threshold`?");
+//! assert_eq!(
+//!     problems[0].to_string(),
+//!     "3:5: sentinel.default.treshold: unknown key \"treshold\"\n  hint: did you mean `threshold`?"
+//! );
 //! ```
 //!
-//! The way of a text: `guard` (size, unprintable characters) → `compose` (parser events to a tree that remembers
-//! lines and columns, within bounds) → `sections` (one file each: the tree to checked types, by `cursor`,
-//! `fields` and `kinds`) → `report` (every problem, in the order of the text).
+//! The way of a text: `guard` (size, unprintable characters) → `compose` (parser events to a tree that
+//! remembers lines and columns, within bounds) → `sections` (one file each: the tree to checked types, by
+//! `cursor`, `fields` and `kinds`) → `report` (every problem, in the order of the text).
 
 mod compose;
 mod cursor;

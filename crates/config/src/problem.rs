@@ -45,8 +45,8 @@ impl Problem {
     }
 }
 
-/// `31:7: sentinel.default.threshold: what is wrong`, and the hint on a line of its own. The caller knows the file's
-/// name and puts it in front.
+/// `31:7: sentinel.default.threshold: what is wrong`, and the hint on a line of its own. The caller knows the
+/// file's name and puts it in front.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: ", self.line, self.column)?;

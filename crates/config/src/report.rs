@@ -15,6 +15,11 @@ impl Report {
     /// More problems than this help nobody; a file of nothing but mistakes must not fill the memory with them.
     pub(crate) const MAX: usize = 1_000;
 
+    /// Whether further problems are dropped, so that nobody needs to word them.
+    pub(crate) fn is_full(&self) -> bool {
+        self.problems.borrow().len() > Self::MAX
+    }
+
     pub(crate) fn problem(&self, problem: Problem) {
         push_bounded(&mut self.problems.borrow_mut(), problem);
     }

@@ -13,9 +13,9 @@ pub(crate) fn problem(error: &ScanError, text: &str, innermost: Option<Spot>) ->
     let info = error.info();
     let bracket = innermost.and_then(|opened| bracket(opened, text));
     if let Some(bracket) = bracket
-        && (info.contains("invalid indentation in flow construct") || is_at_the_end(at, text))
+        && (info.contains("invalid indentation") || is_at_the_end(at, text))
     {
-        return unclosed(bracket);
+        return if closes_here(at, text) { badly_closed(at) } else { unclosed(bracket) };
     }
     // Inside brackets, as in JSON, tabs do no harm.
     if bracket.is_none() && is_indented_by_tab(at, text) {
@@ -41,6 +41,17 @@ fn unclosed((opened, bracket): (Spot, char)) -> Problem {
     Problem::at(opened, format!("this `{bracket}` is not closed")).hint(hint)
 }
 
+/// The parser lets a closing bracket stand below its key, except when there is nothing between the brackets.
+fn badly_closed(at: Spot) -> Problem {
+    Problem::at(at, "this closing bracket must stand further right than its key")
+        .hint("put one more space before it, or both brackets on one line")
+}
+
+fn closes_here(at: Spot, text: &str) -> bool {
+    let here = line(text, at.line).and_then(|line| line.chars().nth(at.column as usize - 1));
+    matches!(here, Some(']' | '}'))
+}
+
 /// The bracket that opened a list or map; `None` when it is one without brackets.
 fn bracket(opened: Spot, text: &str) -> Option<(Spot, char)> {
     let first = line(text, opened.line)?.chars().nth(opened.column as usize - 1)?;
@@ -57,8 +68,8 @@ fn is_indented_by_tab(at: Spot, text: &str) -> bool {
     line[..line.len() - line.trim_start().len()].contains('\t')
 }
 
-/// A line without a colon is taken for a text that the next line continues, so that one seems to have a colon too
-/// many although it has only one.
+/// A line without a colon is taken for a text that the next line continues, so that one seems to have a colon
+/// too many although it has only one.
 fn is_first_colon(at: Spot, text: &str) -> bool {
     let before = line(text, at.line).unwrap_or_default().chars().take(at.column as usize - 1);
     !before.collect::<String>().contains(": ")

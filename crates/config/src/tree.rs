@@ -12,7 +12,7 @@ pub(crate) struct Node {
 /// What a node holds. Scalars stay text: only the section that reads one knows what it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// `quoted` tells the text `"3"` from the number `3`. The text is shared, so that an alias does not copy it.
+    /// `quoted` tells the text `"3"` from the number `3`. An alias shares the text and does not copy it.
     Scalar {
         text: Rc<str>,
         quoted: bool,

@@ -1,11 +1,13 @@
 //! Hostile and enormous texts are refused at once, with a clear message.
 
+#![expect(clippy::expect_used, reason = "a text that loads against all expectation ends its test")]
+
 use loopbreaker_config::{Config, Problem};
 
 const TOO_DEEP: &str = "lists and maps are nested more than 64 levels deep";
 
-/// The only problem of a text, found in a time that leaves no room for anything worse than linear work. The limit
-/// is generous, since tests run beside each other on slow machines.
+/// The only problem of a text, found in a time that leaves no room for anything worse than linear work. The
+/// limit is generous, since tests run beside each other on slow machines.
 #[expect(clippy::disallowed_types, reason = "the crate owns no clock, the test of its speed needs one")]
 fn refused(text: &str) -> Problem {
     let start = std::time::Instant::now();
@@ -24,7 +26,7 @@ fn ten_thousand_open_brackets_are_refused_as_too_deep() {
 
 #[test]
 fn block_maps_of_great_depth_are_refused_as_too_deep() {
-    let text: String = (0..1_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+    let text = (0..1_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect::<Vec<_>>().concat();
     let problem = refused(&text);
     assert_eq!((problem.message.as_str(), problem.line), (TOO_DEEP, 65));
 }
@@ -48,7 +50,7 @@ fn a_billion_laughs_are_refused() {
     let mut text = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
     for level in 1..=9 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
-        text.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+        text.extend([format!("a{level}: &a{level} [{aliases}]\n")]);
     }
     assert_eq!(refused(&text).message, "anchors and aliases stand for more than 1 MiB of settings");
 }
@@ -61,7 +63,7 @@ fn many_aliases_of_one_long_text_are_refused() {
 
 #[test]
 fn anchors_inside_each_other_are_refused_before_they_fill_the_memory() {
-    let open: String = (0..60).map(|n| format!("&a{n} [")).collect();
+    let open = (0..60).map(|n| format!("&a{n} [")).collect::<Vec<_>>().concat();
     let text = format!("a: {open}{}{}", "x,".repeat(200_000), "]".repeat(60));
     assert_eq!(refused(&text).message, "anchors and aliases stand for more than 1 MiB of settings");
 }
@@ -80,7 +82,7 @@ fn a_mebibyte_of_mistakes_is_listed_up_to_a_bound() {
 
 #[test]
 fn a_long_sound_config_still_loads() {
-    let tools: String = (0..20_000).map(|n| format!("    - tool_{n}\n")).collect();
+    let tools = (0..20_000).map(|n| format!("    - tool_{n}\n")).collect::<Vec<_>>().concat();
     let config = Config::parse(&format!("sentinel:\n  bypass:\n{tools}")).unwrap();
     assert_eq!(config.detectors.sentinel.bypass.len(), 20_000);
 }

@@ -1,5 +1,7 @@
 //! Every config in `tests/bad` is refused with exactly the problems in the `.expected` file beside it.
 
+#![expect(clippy::expect_used, reason = "a file that cannot be read ends its test")]
+
 use std::path::{Path, PathBuf};
 
 use loopbreaker_config::{Config, Problem};
@@ -10,7 +12,7 @@ fn every_bad_config_is_refused_with_exactly_the_expected_problems() {
     assert!(configs.len() > 50, "only {} configs found", configs.len());
     for path in configs {
         let problems = Config::parse(&read(&path)).expect_err(&path.to_string_lossy());
-        let rendered: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
+        let rendered = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n") + "\n";
         assert_eq!(rendered, read(&path.with_extension("expected")), "{}", path.display());
     }
 }

@@ -1,5 +1,7 @@
 //! Configs that load, and what they mean.
 
+#![expect(clippy::expect_used, reason = "a config that does not load ends its test")]
+
 use std::time::Duration;
 
 use loopbreaker::{Action, DetectorsConfig, Effect, SentinelLimit, ToolPattern};
@@ -82,6 +84,12 @@ fn line_endings_and_a_byte_order_mark_make_no_difference() {
 }
 
 #[test]
+fn brackets_may_span_lines_and_close_below_their_key() {
+    let config = load("sentinel: {\n  bypass: [\n    poll_job,\n  ]\n}\n");
+    assert_eq!(config.detectors.sentinel.bypass, [ToolPattern::new("poll_job")]);
+}
+
+#[test]
 fn an_override_takes_what_it_does_not_say_from_the_default() {
     let config = load(include_str!("good/own-values.yaml"));
     assert_eq!(config.detectors.sentinel.overrides[1].1, SentinelLimit::new(8, 12).unwrap());
@@ -89,7 +97,9 @@ fn an_override_takes_what_it_does_not_say_from_the_default() {
 
 #[test]
 fn a_threshold_of_one_loads_with_a_notice_at_its_value() {
-    let config = load("sentinel:\n  default: { threshold: 1 }\n  overrides:\n    pay: { threshold: 1 }\n");
+    let config = load(
+        "sentinel:\n  default: { threshold: 1 }\n  overrides:\n    pay: { threshold: 1 }\n    buy: {}\n",
+    );
     assert_eq!(config.detectors.sentinel.default.threshold(), 1);
     let told: Vec<_> =
         config.notices.iter().map(|notice| (notice.line, notice.column, notice.path.as_str())).collect();
@@ -131,12 +141,12 @@ fn aliases_repeat_what_their_anchor_says() {
 fn every_thing_in_force_is_explained_by_one_sentence() {
     let explained = load(include_str!("good/own-values.yaml")).explain();
     let expected = include_str!("good/own-values.explained");
-    assert_eq!(explained.iter().map(|sentence| format!("{sentence}\n")).collect::<String>(), expected);
+    assert_eq!(explained.join("\n") + "\n", expected);
 }
 
 #[test]
 fn the_defaults_are_explained_too() {
     let explained = Config::default().explain();
     let expected = include_str!("good/defaults.explained");
-    assert_eq!(explained.iter().map(|sentence| format!("{sentence}\n")).collect::<String>(), expected);
+    assert_eq!(explained.join("\n") + "\n", expected);
 }

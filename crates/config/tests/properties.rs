@@ -1,5 +1,7 @@
 //! What holds for every text and every sound config.
 
+#![expect(clippy::expect_used, reason = "what the generators make is sound by construction")]
+
 use std::fmt::Write as _;
 
 use loopbreaker::{SentinelConfig, SentinelLimit, ToolPattern};
@@ -108,7 +110,7 @@ fn write(config: &SentinelConfig) -> String {
         writeln!(text, "    {}: {{ {}{reason} }},", quoted(tool.as_str()), numbers(limit))
             .expect("a string grows");
     }
-    text.push_str("  }\n  bypass:\n");
+    text.push_str("   }\n  bypass:\n");
     for tool in bypass {
         writeln!(text, "    - {}", quoted(tool.as_str())).expect("a string grows");
     }

@@ -21,6 +21,7 @@ pub use chant::Chant;
 
 use crate::config::{Effect, RedundancyConfig};
 use crate::finding::{Finding, Kind, Severity};
+use crate::fingerprint::{Fingerprint, with_call};
 use crate::outcome::Outcome;
 use crate::step::Step;
 use print::{Form, Print};
@@ -118,6 +119,26 @@ impl Redundancy {
             }
         }
         findings
+    }
+
+    /// What is known of a call before it is made: whether it would be one more redundant repeat.
+    pub fn foresee(&self, tool: &str, args: Option<&str>) -> Option<Foresight> {
+        let loop_key = self.rules.profile(tool).map_or(&[][..], |profile| &profile.loop_key);
+        self.foresee_call(&with_call(tool, args, loop_key, |call, _| call))
+    }
+
+    fn foresee_call(&self, call: &Fingerprint) -> Option<Foresight> {
+        // The rules look back from the last time that it was made; a change since then cuts their counts short.
+        let last = self.window.newest_first().find(|print| print.call == *call && print.form == Form::Call)?;
+        let again = [repeat::repeat(&self.window, last), repeat::failing_repeat(&self.window, last)];
+        let next_in_cycle = || {
+            let cycle = cycle::cycle(&self.window)?;
+            let next = self.window.sequence().nth(cycle.period - 1)?;
+            (next.call == *call).then_some(cycle)
+        };
+        let sighting = again.into_iter().flatten().find(|sighting| sighting.severity == Severity::Loop);
+        let sighting = sighting.or_else(next_in_cycle).filter(|sighting| sighting.severity == Severity::Loop)?;
+        Some(Foresight { kind: sighting.kind, count: sighting.count as u32, threshold: sighting.loop_at as u32 })
     }
 
     /// No more steps will come: says what was only waiting for the end of a round.
@@ -232,6 +253,17 @@ fn is_news(window: &Window, print: &Print) -> bool {
 fn changes_something(print: &Print) -> bool {
     let may_write = matches!(print.does.effect, Some(Effect::Write) | None);
     (print.news && may_write) || (print.does.moves && !print.outcome.facts.failed)
+}
+
+/// A call that would be one more redundant repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foresight {
+    /// In which way.
+    pub kind: Kind,
+    /// How often it, or the cycle that it continues, has been seen already.
+    pub count: u32,
+    /// From how many on that is a loop.
+    pub threshold: u32,
 }
 
 #[cfg(test)]

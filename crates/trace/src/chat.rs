@@ -40,7 +40,9 @@ impl Reader for Chat {
             return Ok(());
         }
         if exchange.messages.or(exchange.input).or(exchange.output).is_none() {
-            return Err(record.unusable("there are no messages in it; give it a `messages` list, or remove it"));
+            return Err(
+                record.unusable("there are no messages in it; give it a `messages` list, or remove it")
+            );
         }
         let id = exchange.session_id.or(exchange.conversation_id).or(exchange.id);
         let id = id.map_or_else(|| Cow::Owned(out.id_of(record)), words);

@@ -56,7 +56,7 @@ struct Progress {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an entry of a session")]
 struct Entry<'a> {
     #[serde(rename = "type", borrow)]
     kind: Option<Text<'a>>,
@@ -66,7 +66,6 @@ struct Entry<'a> {
     session_id: Option<Text<'a>>,
     #[serde(borrow)]
     agent_id: Option<Text<'a>>,
-    #[serde(default)]
     is_sidechain: Option<bool>,
     is_meta: Option<bool>,
     is_compact_summary: Option<bool>,
@@ -80,6 +79,7 @@ struct Entry<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a message")]
 struct Message<'a> {
     #[serde(borrow)]
     id: Option<Text<'a>>,
@@ -109,7 +109,8 @@ impl<'a> Entry<'a> {
 
     /// Whether the entry is part of the conversation, even when nothing in it is a step.
     fn is_turn(&self) -> bool {
-        self.message.is_some() && self.kind.as_ref().is_some_and(|kind| matches!(&*kind.0, "user" | "assistant"))
+        self.message.is_some()
+            && self.kind.as_ref().is_some_and(|kind| matches!(&*kind.0, "user" | "assistant"))
     }
 
     fn events(&self, record: Record<'a>, take: &mut dyn FnMut(Event<'a>)) -> Result<(), Problem> {

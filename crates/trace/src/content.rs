@@ -11,6 +11,7 @@ use crate::text::{Text, hash, string, words};
 
 /// One block of a message's content.
 #[derive(Default, Deserialize)]
+#[serde(expecting = "a block of content")]
 pub(crate) struct Block<'a> {
     /// All of it, as it is written.
     #[serde(skip)]

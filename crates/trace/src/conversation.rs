@@ -113,7 +113,9 @@ impl<'a> Conversation<'a> {
             }
             Event::Called { waits_for, mut step } => {
                 self.expect_answer(emit);
-                step.thought = step.thought.or_else(|| self.take_said()).or_else(|| self.reasoned.take());
+                // What was thought before the words were said is not what the next call is about.
+                let (said, reasoned) = (self.take_said(), self.reasoned.take());
+                step.thought = step.thought.or(said).or(reasoned);
                 self.push_answered(waits_for, step);
             }
             Event::Returned { call, outcome } => {
@@ -159,7 +161,13 @@ impl<'a> Conversation<'a> {
     }
 
     fn begin_or_go_on(&mut self, answer: Answer<'a>, emit: &mut dyn FnMut(&Step<'_>)) {
-        if answer.id.is_some() && self.answer.as_ref().is_some_and(|current| current.id == answer.id) {
+        if let Some(current) = &mut self.answer
+            && answer.id.is_some()
+            && current.id == answer.id
+        {
+            current.time = answer.time.or(current.time);
+            // Each part tells the count so far. Once a step has it, later parts have nothing to add it to.
+            current.tokens = current.tokens.max(current.tokens.and(answer.tokens));
             return;
         }
         self.finish(emit);
@@ -265,7 +273,11 @@ impl Held<'_> {
     }
 
     fn bytes(&self) -> usize {
-        [&self.thought, &self.tool, &self.args, &self.result].into_iter().flatten().map(|text| text.len()).sum()
+        [&self.thought, &self.tool, &self.args, &self.result]
+            .into_iter()
+            .flatten()
+            .map(|text| text.len())
+            .sum()
     }
 }
 

@@ -18,22 +18,22 @@ use crate::{Problem, Reader, time};
 /// Reads decision logs, or lists of them.
 pub(crate) struct DecisionLogs {
     runs: Runs<Session>,
-    /// The session of every recent step, for the children that do not name theirs.
-    sessions: Recent<Rc<str>>,
+    /// The recent steps, for the children that do not name their session and for steps that come twice.
+    steps: Recent<Seen>,
 }
 
 impl DecisionLogs {
     pub(crate) fn new() -> Self {
-        Self { runs: Runs::new(), sessions: Recent::default() }
+        Self { runs: Runs::new(), steps: Recent::default() }
     }
 
     fn take(&mut self, log: Log<'_>, out: &mut Output<'_>) {
         let meta = log.meta.unwrap_or_default();
         let step = meta.trace_id.as_ref().map(|id| hash(id.0.as_bytes()));
         let id = self.session(&meta, out.name());
-        let seen = step.is_some_and(|step| self.sessions.get(step).is_some());
+        let again = step.and_then(|step| self.steps.get(step)).is_some_and(|seen| seen.itself);
         if let Some(step) = step {
-            self.sessions.insert(step, Rc::clone(&id));
+            self.steps.insert(step, Seen { session: Rc::clone(&id), itself: true });
         }
         let action = log.action.unwrap_or_default();
         let delta = log.state_delta.unwrap_or_default();
@@ -42,7 +42,7 @@ impl DecisionLogs {
         let status = action.status.as_ref().and_then(|status| Status::parse(&status.0));
         let result = action.tool_output_summary.map(words);
         let trace_id = meta.trace_id.map(|id| id.0);
-        if seen {
+        if again {
             // The only change that a written decision may see is that its pending call comes to an end. Whatever else
             // comes again is the same step once more, and finds no open call.
             let outcome = Outcome { result, status, tokens: delta.tokens_consumed, cost_usd };
@@ -52,7 +52,10 @@ impl DecisionLogs {
             let round = session.round_of(meta.parent_step_id.as_ref().map(|parent| &*parent.0));
             let held = Held {
                 round: Some(round),
-                who: log.identity.and_then(|identity| identity.agent_id).map_or(Who::Answering, |id| Who::Agent(id.0)),
+                who: log
+                    .identity
+                    .and_then(|identity| identity.agent_id)
+                    .map_or(Who::Answering, |id| Who::Agent(id.0)),
                 thought: log.cognition.and_then(|cognition| cognition.intent).map(|intent| intent.0),
                 tool: action.tool_call.map(|tool| tool.0).filter(|tool| !tool.is_empty()),
                 args: action.tool_input.map(words),
@@ -73,16 +76,20 @@ impl DecisionLogs {
 
     /// The session that is named, else the parent's, else the one that this step is the root of.
     fn session(&mut self, meta: &Meta<'_>, name: &str) -> Rc<str> {
-        let named = |text: &Option<Text<'_>>| text.as_ref().map(|text| &*text.0).filter(|text| !text.is_empty()).map(Rc::from);
+        let named = |text: &Option<Text<'_>>| {
+            text.as_ref().map(|text| &*text.0).filter(|text| !text.is_empty()).map(Rc::from)
+        };
         if let Some(session) = named(&meta.session_id) {
             return session;
         }
         if let Some(parent) = named(&meta.parent_step_id) {
             let step = hash(parent.as_bytes());
             // A parent that was never seen is the nearest thing to a root that its children have.
-            let session = self.sessions.get(step).map_or(parent, Rc::clone);
-            self.sessions.insert(step, Rc::clone(&session));
-            return session;
+            let Some(seen) = self.steps.get(step) else {
+                self.steps.insert(step, Seen { session: Rc::clone(&parent), itself: false });
+                return parent;
+            };
+            return Rc::clone(&seen.session);
         }
         named(&meta.trace_id).unwrap_or_else(|| Rc::from(name))
     }
@@ -106,6 +113,13 @@ impl Reader for DecisionLogs {
     fn finish(&mut self, out: &mut Output<'_>) {
         self.runs.end_all(out);
     }
+}
+
+/// A step of which is known where it belongs.
+struct Seen {
+    session: Rc<str>,
+    /// Whether the step itself was read, and not only a child of it.
+    itself: bool,
 }
 
 #[derive(Default)]
@@ -137,6 +151,7 @@ impl Session {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a decision log")]
 struct Log<'a> {
     #[serde(borrow)]
     meta: Option<Meta<'a>>,

@@ -3,6 +3,12 @@
 use std::fmt;
 
 use crate::Reader;
+use crate::chat::Chat;
+use crate::claude_code::ClaudeCode;
+use crate::decision_log::DecisionLogs;
+use crate::openhands::OpenHands;
+use crate::otlp::Otlp;
+use crate::swe_agent::SweAgent;
 use crate::trace::Trace;
 
 /// A format of recorded runs.
@@ -17,7 +23,7 @@ use crate::trace::Trace;
 pub enum Format {
     /// Our own: one run per line, `{"id", "steps": […]}`.
     Trace,
-    /// Chat messages and Responses items of the OpenAI API.
+    /// Chat messages and Responses items of the `OpenAI` API.
     OpenAi,
     /// Messages with `tool_use` and `tool_result` blocks of the Anthropic API.
     Anthropic,
@@ -27,9 +33,9 @@ pub enum Format {
     DecisionLog,
     /// Trajectories (`.traj`) of SWE-agent.
     SweAgent,
-    /// Event lists of OpenHands.
+    /// Event lists of `OpenHands`.
     OpenHands,
-    /// OpenTelemetry spans with GenAI attributes, as OTLP JSON.
+    /// OpenTelemetry spans with `GenAI` attributes, as OTLP JSON.
     OtlpJson,
 }
 
@@ -67,7 +73,14 @@ impl Format {
 
     pub(crate) fn reader(self) -> Box<dyn Reader> {
         match self {
-            _ => Box::new(Trace),
+            Self::Trace => Box::new(Trace),
+            // The two mix in recordings, so one reader understands both.
+            Self::OpenAi | Self::Anthropic => Box::new(Chat::new()),
+            Self::ClaudeCode => Box::new(ClaudeCode::new()),
+            Self::DecisionLog => Box::new(DecisionLogs::new()),
+            Self::SweAgent => Box::new(SweAgent),
+            Self::OpenHands => Box::new(OpenHands::new()),
+            Self::OtlpJson => Box::new(Otlp::new()),
         }
     }
 }

@@ -26,15 +26,26 @@
 //! # Ok::<(), loopbreaker_trace::Error>(())
 //! ```
 
+mod chat;
+mod claude_code;
+mod content;
+mod conversation;
+mod decision_log;
 mod detect;
 mod document;
 mod error;
 mod format;
 mod line;
+mod messages;
+mod openhands;
 mod options;
+mod otlp;
 mod output;
+mod recent;
 mod record;
+mod runs;
 mod sink;
+mod swe_agent;
 mod text;
 mod time;
 mod trace;

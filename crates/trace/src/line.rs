@@ -145,7 +145,7 @@ mod tests {
             match lines.advance().unwrap() {
                 Line::End => return found,
                 line => {
-                    found.push((lines.number(), line, String::from_utf8_lossy(lines.text()).into_owned()))
+                    found.push((lines.number(), line, String::from_utf8_lossy(lines.text()).into_owned()));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Messages of the OpenAI and Anthropic APIs, and the events that they are.
+//! Messages of the `OpenAI` and Anthropic APIs, and the events that they are.
 //!
 //! Recordings mix the dialects (proxies translate, frameworks keep the blocks of one inside the messages of the
 //! other), so one reader understands all of them.
@@ -17,6 +17,7 @@ use crate::text::{Text, words};
 
 /// One message, or one item of the Responses API.
 #[derive(Deserialize)]
+#[serde(expecting = "a message")]
 pub(crate) struct Message<'a> {
     #[serde(rename = "type", borrow)]
     pub(crate) kind: Option<Text<'a>>,
@@ -68,7 +69,8 @@ pub(crate) fn events<'a>(
             take(returned(message.call_id, None, result));
         }
         (Some(kind), None) if kind.ends_with("_call") => take(item_call(&message)),
-        (_, Some("system" | "developer")) => {}
+        // Instructions are no part of what happens, and items without a role that are none of the above say nothing.
+        (_, Some("system" | "developer")) | (Some(_), None) => {}
         (_, Some("tool" | "function")) => {
             let result = message.content.map(|content| content::text(record, content)).transpose()?;
             take(returned(message.tool_call_id, message.name, result));
@@ -87,7 +89,6 @@ pub(crate) fn events<'a>(
             }
             answered(record, &message, take)?;
         }
-        (Some(_), None) => {}
         (None, None) => return Err(record.unusable("a message has neither a role nor a type; add the role")),
     }
     Ok(())
@@ -170,6 +171,7 @@ fn answered<'a>(
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a tool call")]
 struct ToolCall<'a> {
     #[serde(borrow)]
     id: Option<Text<'a>>,
@@ -180,6 +182,7 @@ struct ToolCall<'a> {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(expecting = "a function with name and arguments")]
 struct Function<'a> {
     #[serde(borrow)]
     name: Option<Text<'a>>,
@@ -207,7 +210,10 @@ fn called<'a>(id: Option<Text<'a>>, tool: Cow<'a, str>, args: Option<Cow<'a, str
 
 fn returned<'a>(id: Option<Text<'a>>, tool: Option<Text<'a>>, result: Option<Cow<'a, str>>) -> Event<'a> {
     let call = CallName { id: id.map(|id| id.0), tool: tool.map(|tool| tool.0) };
-    Event::Returned { call, outcome: Outcome { result: Some(result.unwrap_or_default()), ..Outcome::default() } }
+    Event::Returned {
+        call,
+        outcome: Outcome { result: Some(result.unwrap_or_default()), ..Outcome::default() },
+    }
 }
 
 /// Any role that is none of the API's own is the name of an agent.

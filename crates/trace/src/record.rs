@@ -72,6 +72,8 @@ impl<'a> Record<'a> {
 pub(crate) fn describe(error: &serde_json::Error) -> String {
     let whole = error.to_string();
     let what = whole.split(" at line ").next().unwrap_or_default();
+    // The parser quotes a value of the wrong type, which may be as long as the line.
+    let what = if what.len() > MAX_QUOTE { "a long value of the wrong type" } else { what };
     match error.classify() {
         Category::Eof => {
             "the JSON breaks off; the recording was cut short, so record it again or remove it".to_owned()
@@ -129,6 +131,8 @@ impl<'de, T: Deserialize<'de>, F: FnMut(T) -> Result<(), Problem>> Visitor<'de> 
     }
 }
 
+const MAX_QUOTE: usize = 200;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +144,14 @@ mod tests {
         let part = text.get(7..).unwrap();
         let problem = record.each::<u64, _>(part, |_| Ok(())).unwrap_err();
         assert_eq!(problem.line, 13);
+    }
+
+    #[test]
+    fn a_long_value_is_not_quoted() {
+        let text = format!("[\"{}\"]", "x".repeat(10_000));
+        let record = Record { line: 1, text: &text, only: true };
+        let problem = record.each::<u64, _>(&text, |_| Ok(())).unwrap_err();
+        assert!(problem.message.len() < 200, "{}", problem.message);
     }
 
     #[test]

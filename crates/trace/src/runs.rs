@@ -54,7 +54,12 @@ impl<S: Default> Runs<S> {
     }
 
     /// Takes the events of one record.
-    pub(crate) fn take<'e>(&mut self, id: &str, events: impl IntoIterator<Item = Event<'e>>, out: &mut Output<'_>) {
+    pub(crate) fn take<'e>(
+        &mut self,
+        id: &str,
+        events: impl IntoIterator<Item = Event<'e>>,
+        out: &mut Output<'_>,
+    ) {
         let run = self.get(id, out);
         let before = run.conversation.bytes();
         for event in events {
@@ -87,7 +92,8 @@ impl<S: Default> Runs<S> {
         let mut spoke: Vec<_> = self.open.values().map(|run| run.spoke).collect();
         spoke.sort_unstable();
         let limit = spoke.get(spoke.len() / 4).copied().unwrap_or_default();
-        let mut silent: Vec<_> = self.open.extract_if(|_, run| run.spoke < limit).map(|(_, run)| run).collect();
+        let mut silent: Vec<_> =
+            self.open.extract_if(|_, run| run.spoke < limit).map(|(_, run)| run).collect();
         silent.sort_unstable_by_key(|run| run.began);
         for run in silent {
             self.bytes = self.bytes.saturating_sub(run.conversation.bytes());

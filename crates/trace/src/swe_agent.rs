@@ -33,6 +33,7 @@ impl Reader for SweAgent {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a document with a `trajectory`")]
 struct Document<'a> {
     #[serde(borrow)]
     instance_id: Option<&'a RawValue>,
@@ -41,6 +42,7 @@ struct Document<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a turn of a trajectory")]
 struct Turn<'a> {
     #[serde(borrow)]
     action: Option<Text<'a>>,
@@ -54,7 +56,8 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     fn show(&self, round: u64, emit: impl FnOnce(&Step<'_>)) {
-        let said = |text: &'_ Option<Text<'_>>| text.as_ref().is_some_and(|text| !text.0.trim_ascii().is_empty());
+        let said =
+            |text: &'_ Option<Text<'_>>| text.as_ref().is_some_and(|text| !text.0.trim_ascii().is_empty());
         let thought = if said(&self.thought) { &self.thought } else { &self.response };
         let action = self.action.as_ref().map_or("", |action| action.0.trim_ascii());
         let call = Call::of(action);

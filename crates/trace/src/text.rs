@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 ///
 /// Half a surrogate pair, which tools that print raw bytes leave behind, becomes a replacement character: a run is
 /// worth more than one strange letter in it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {

@@ -30,7 +30,7 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
 pub(crate) fn from_number(number: f64) -> Option<Timestamp> {
     let millis = if number.abs() < LEAST_MILLIS { number * 1_000.0 } else { number };
     #[expect(clippy::cast_sign_loss, reason = "negative numbers are refused here")]
-    (millis >= 0.0 && millis < 1e18).then(|| Timestamp::from_millis(millis.round() as u64))
+    (0.0..1e18).contains(&millis).then(|| Timestamp::from_millis(millis.round() as u64))
 }
 
 fn digits(text: &str, count: usize) -> Option<i64> {

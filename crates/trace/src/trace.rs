@@ -15,14 +15,15 @@ pub(crate) struct Trace;
 impl Reader for Trace {
     fn record(&mut self, record: Record<'_>, out: &mut Output<'_>) -> Result<(), Problem> {
         if !record.is_array() {
-            return pass_on(record, record.parse()?, out);
+            return pass_on(record, &record.parse()?, out);
         }
         record.each(record.text, |run: Run<'_>| check(record, &run))?;
-        record.each(record.text, |run: Run<'_>| pass_on(record, run, out))
+        record.each(record.text, |run: Run<'_>| pass_on(record, &run, out))
     }
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a run with `steps`")]
 struct Run<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
@@ -31,6 +32,7 @@ struct Run<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a step")]
 struct TraceStep<'a> {
     round: Option<u64>,
     #[serde(borrow)]
@@ -52,8 +54,8 @@ struct TraceStep<'a> {
     cost_usd: Option<f64>,
 }
 
-fn pass_on<'a>(record: Record<'a>, run: Run<'a>, out: &mut Output<'_>) -> Result<(), Problem> {
-    check(record, &run)?;
+fn pass_on<'a>(record: Record<'a>, run: &Run<'a>, out: &mut Output<'_>) -> Result<(), Problem> {
+    check(record, run)?;
     let id = run.id.map_or_else(|| out.id_at(record.line), |id| words(id).into_owned());
     let name = out.begin(&id);
     record.each(run.steps.get(), |step: TraceStep<'_>| {
@@ -114,5 +116,5 @@ fn count(value: &RawValue) -> Option<u64> {
 
 #[expect(clippy::cast_sign_loss, reason = "negative numbers are refused here")]
 fn whole(number: f64) -> Option<u64> {
-    (number >= 0.0 && number < 1e18).then_some(number as u64)
+    (0.0..1e18).contains(&number).then_some(number as u64)
 }

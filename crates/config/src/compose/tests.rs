@@ -70,6 +70,6 @@ fn lists_and_maps_may_be_64_levels_deep_and_no_more() {
 
 #[test]
 fn aliases_do_not_dig_deeper_than_64_levels_either() {
-    let chain: String = (1..=70).map(|n| format!("- &l{n} [*l{}]\n", n - 1)).collect();
+    let chain = (1..=70).map(|n| format!("- &l{n} [*l{}]\n", n - 1)).collect::<Vec<_>>().concat();
     assert_eq!(fatal(&format!("- &l0 []\n{chain}")), "lists and maps are nested more than 64 levels deep");
 }

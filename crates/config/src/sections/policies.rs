@@ -1,5 +1,5 @@
-//! `policies`: what is done, for which requests. The ladder is in force today; the rest is checked in shape, and
-//! its meaning belongs to the gateway.
+//! `policies`: what is done, for which requests. The ladder is in force today; the rest is checked in shape,
+//! and its meaning belongs to the gateway.
 
 use loopbreaker::{Action, ConfigError, IdenticalRequestConfig, Ladder};
 

@@ -5,6 +5,7 @@ use loopbreaker::{ConfigError, Effect, RedundancyConfig, ToolPattern, ToolProfil
 use super::sentinel::tool_pattern;
 use crate::cursor::{Cursor, Read};
 use crate::kinds::{text, whole};
+use crate::path::quote;
 
 pub(super) fn read(section: Cursor<'_>) -> Read<RedundancyConfig> {
     let mut fields = section.map()?;
@@ -50,9 +51,16 @@ fn pattern(value: Cursor<'_>) -> Read<String> {
     }
 }
 
-/// Compilers of patterns like to draw pictures over several lines; a message is one line.
+/// A pattern can be pages long, and its compiler may draw a picture of it; a message is one line.
 fn one_line(error: &ConfigError) -> String {
-    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+    match error {
+        ConfigError::BadPattern { pattern, reason } => {
+            let reason: String =
+                reason.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(200).collect();
+            format!("pattern {} cannot be used: {reason}", quote(pattern))
+        }
+        other => other.to_string(),
+    }
 }
 
 const PATTERN_HINT: &str = "write a regular expression; `\\` escapes a special character";

@@ -40,6 +40,12 @@ pub struct SemanticService {
 }
 
 /// Who computes the embeddings.
+///
+/// ```
+/// use loopbreaker_config::{Config, SemanticBackend};
+/// let config = Config::parse("semantic: { backend: in_process }").unwrap();
+/// assert_eq!(config.semantic.backend, SemanticBackend::InProcess);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SemanticBackend {
     /// This process, on threads of its own.
@@ -49,6 +55,12 @@ pub enum SemanticBackend {
 }
 
 /// When a request is compared.
+///
+/// ```
+/// use loopbreaker_config::{Config, SemanticTiming};
+/// let config = Config::parse("semantic: { timing: inline }").unwrap();
+/// assert_eq!(config.semantic.timing, SemanticTiming::Inline);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SemanticTiming {
@@ -57,6 +69,12 @@ pub enum SemanticTiming {
 }
 
 /// What of a conversation is compared.
+///
+/// ```
+/// use loopbreaker_config::{Config, SemanticScope};
+/// let config = Config::parse("semantic: { scope: full }").unwrap();
+/// assert_eq!(config.semantic.scope, SemanticScope::Full);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SemanticScope {
     /// What is new since the previous request.
@@ -66,6 +84,12 @@ pub enum SemanticScope {
 }
 
 /// Whose earlier texts a new one is compared with.
+///
+/// ```
+/// use loopbreaker_config::{Config, SemanticHistory};
+/// let config = Config::parse("semantic: { history: tenant }").unwrap();
+/// assert_eq!(config.semantic.history, SemanticHistory::Tenant);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SemanticHistory {
     /// Those of the same session.
@@ -104,7 +128,8 @@ fn detector(fields: &mut Fields<'_>) -> Read<SemanticConfig> {
     let ttl_millis = fields.field("ttl", default.ttl_millis, ttl_millis);
     let threshold = fields.field("threshold", default.threshold, threshold);
     let config = SemanticConfig::new(size?, ttl_millis?, threshold?);
-    config.map_err(|error| fields.about("semantic", |at| at.refuse(error.to_string(), "write other values")))
+    // Each was tried out alone, so a complaint about them together has no key of its own.
+    config.map_err(|error| fields.about("", |at| at.refuse(error.to_string(), "write other values")))
 }
 
 fn service(fields: &mut Fields<'_>) -> Read<SemanticService> {

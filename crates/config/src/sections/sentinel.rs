@@ -9,11 +9,9 @@ use crate::kinds::{text, whole};
 pub(super) fn read(section: Cursor<'_>) -> Read<SentinelConfig> {
     let mut fields = section.map()?;
     let default = fields.field("default", SentinelLimit::default(), default_limit);
-    // An override that names only one number takes the other from the default; when that is wrong, from ours.
-    let inherited = default.clone().unwrap_or_default();
     let overrides = fields.field("overrides", Vec::new(), |value| {
         value.entries(|tool, limit| {
-            let (tools, limit) = (tool_pattern(&tool.text, limit), override_limit(limit, &inherited));
+            let (tools, limit) = (tool_pattern(&tool.text, limit), override_limit(limit, default.as_ref()));
             Ok((tools?, limit?))
         })
     });
@@ -33,14 +31,15 @@ pub(super) fn tool_pattern(text: &str, at: Cursor<'_>) -> Read<ToolPattern> {
 
 fn default_limit(value: Cursor<'_>) -> Read<SentinelLimit> {
     let mut fields = value.map()?;
-    let limit = numbers(&mut fields, &SentinelLimit::default());
+    let limit = numbers(&mut fields, Ok(&SentinelLimit::default()));
     fields.finish();
     limit
 }
 
-fn override_limit(value: Cursor<'_>, inherited: &SentinelLimit) -> Read<SentinelLimit> {
+/// The limit of some tools; what it does not say, it takes from the default.
+fn override_limit(value: Cursor<'_>, default: Result<&SentinelLimit, &Refused>) -> Read<SentinelLimit> {
     let mut fields = value.map()?;
-    let limit = numbers(&mut fields, inherited);
+    let limit = numbers(&mut fields, default.map_err(|refused| *refused));
     let reason = fields.field("reason", None, |value| text(value).map(Some));
     fields.finish();
     let limit = limit?;
@@ -50,9 +49,9 @@ fn override_limit(value: Cursor<'_>, inherited: &SentinelLimit) -> Read<Sentinel
     })
 }
 
-fn numbers(fields: &mut Fields<'_>, inherited: &SentinelLimit) -> Read<SentinelLimit> {
-    let threshold = fields.field("threshold", inherited.threshold(), whole);
-    let window_size = fields.field("window_size", inherited.window_size(), whole);
+fn numbers(fields: &mut Fields<'_>, default: Read<&SentinelLimit>) -> Read<SentinelLimit> {
+    let threshold = fields.field_or("threshold", default.map(SentinelLimit::threshold), whole);
+    let window_size = fields.field_or("window_size", default.map(SentinelLimit::window_size), whole);
 
     // Each number alone first, so that two wrong ones are two problems. Alone, only 0 is a wrong threshold.
     let check = |limit: Result<SentinelLimit, ConfigError>| limit.map_err(|error| blame(fields, &error));
@@ -60,7 +59,7 @@ fn numbers(fields: &mut Fields<'_>, inherited: &SentinelLimit) -> Read<SentinelL
     let window_size = window_size.and_then(|value| check(SentinelLimit::new(1, value)).map(|_| value));
     let limit = check(SentinelLimit::new(threshold?, window_size?))?;
 
-    if let Some(warning) = limit.warning() {
+    if let Some(warning) = limit.warning().filter(|_| fields.has("threshold")) {
         fields.about("threshold", |at| {
             at.notice(warning, "write 2 or more, unless no call may ever be repeated");
         });

@@ -34,19 +34,33 @@ fn steps<'a>(events: impl IntoIterator<Item = Event<'a>>) -> Vec<String> {
 
 #[test]
 fn calls_of_one_answer_are_one_round_in_their_own_order() {
-    let found = steps([answer(""), call("a"), call("b"), result("b", "2"), result("a", "1"), answer(""), call("c")]);
+    let found =
+        steps([answer(""), call("a"), call("b"), result("b", "2"), result("a", "1"), answer(""), call("c")]);
     assert_eq!(found, ["0 - a 1 9", "0 - b 2", "1 - c - 9"]);
 }
 
 #[test]
 fn words_go_with_the_first_call_and_are_a_step_without_one() {
-    let found = steps([answer(""), Event::Said("look".into()), call("a"), call("b"), answer(""), Event::Said("bye".into())]);
+    let found = steps([
+        answer(""),
+        Event::Said("look".into()),
+        call("a"),
+        call("b"),
+        answer(""),
+        Event::Said("bye".into()),
+    ]);
     assert_eq!(found, ["0 look a - 9", "0 - b -", "1 bye - - 9"]);
 }
 
 #[test]
 fn thinking_is_the_thought_of_a_call_without_words_and_never_a_step() {
-    let found = steps([answer(""), Event::Reasoned("hm".into()), call("a"), answer(""), Event::Reasoned("hm".into())]);
+    let found = steps([
+        answer(""),
+        Event::Reasoned("hm".into()),
+        call("a"),
+        answer(""),
+        Event::Reasoned("hm".into()),
+    ]);
     assert_eq!(found, ["0 hm a - 9"]);
 }
 
@@ -64,7 +78,8 @@ fn without_an_answer_a_new_round_begins_after_a_result() {
 
 #[test]
 fn words_from_outside_wait_for_the_results_before_them() {
-    let found = steps([answer(""), call("a"), Event::Heard { text: "stop".into(), time: None }, result("a", "1")]);
+    let found =
+        steps([answer(""), call("a"), Event::Heard { text: "stop".into(), time: None }, result("a", "1")]);
     assert_eq!(found, ["0 - a 1 9", "outside - stop - -"]);
 }
 

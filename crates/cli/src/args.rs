@@ -1,0 +1,165 @@
+//! The arguments. Their doc comments are the help.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+use loopbreaker_trace::Format;
+
+/// The circuit breaker for AI agents: sees when an agent goes round in circles.
+#[derive(Debug, Parser)]
+#[command(name = "loopbreaker", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Replay(ReplayArgs),
+    Check(CheckArgs),
+    Demo(DemoArgs),
+    Completions(CompletionsArgs),
+}
+
+/// Say what would have fired in recorded runs, when, why, and what it would have saved
+///
+/// Each run is judged step by step as if it were live: only what came before a step is used. Steps are counted
+/// from 0. The format is detected by content.
+#[derive(Debug, Parser)]
+#[command(after_help = REPLAY_NOTES)]
+pub(crate) struct ReplayArgs {
+    /// Recorded runs; `-` reads stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) config: ConfigArg,
+
+    /// Read every file as this format, instead of detecting it
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    pub(crate) format: Option<Format>,
+
+    /// Print one JSON object per run and line, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Write a report that opens in any browser, and needs no network
+    #[arg(long, value_name = "OUT")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Show the evidence of each finding, and what would have prevented it
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// Exit with 3 when a loop was found, for CI
+    #[arg(long)]
+    pub(crate) fail_on_loop: bool,
+
+    /// List the runs in which nothing was found, too
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) verbose: bool,
+
+    /// Print the summary only: no single runs, no progress bar, no notices
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+}
+
+/// Validate a config, and explain what it does
+#[derive(Debug, Parser)]
+#[command(after_help = CHECK_NOTES)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArg,
+
+    /// Print one JSON document, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Watch six small scripted agents, four of which go round in circles
+///
+/// Needs no key, no network and no config: the agents are part of the program.
+#[derive(Debug, Parser)]
+#[command(after_help = DEMO_NOTES)]
+pub(crate) struct DemoArgs {
+    /// Print one JSON object per agent and line, as `replay --json` does
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print a completion script for a shell
+#[derive(Debug, Parser)]
+#[command(after_help = COMPLETIONS_NOTES)]
+pub(crate) struct CompletionsArgs {
+    /// The shell that completes
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConfigArg {
+    /// The config; without it `./loopbreaker.yaml` if there, else the defaults; `-` reads stdin
+    #[arg(short = 'c', long = "config", value_name = "FILE", env = "LOOPBREAKER_CONFIG", hide_env_values = true)]
+    pub(crate) file: Option<PathBuf>,
+}
+
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    let names = Format::ALL.map(Format::as_str);
+    PossibleValuesParser::new(names).try_map(|name| Format::parse(&name).ok_or("unknown format"))
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loopbreaker demo                            watch it find loops
+  loopbreaker replay run.jsonl                what would have fired in a recorded run
+  loopbreaker replay *.jsonl --html out.html  the same as a page for the browser
+  loopbreaker check -c loopbreaker.yaml       is this config sound, and what does it do
+
+Exit codes: 0 fine, 1 a config or an input is wrong or cannot be read, 2 usage, 3 a loop was found
+(`replay --fail-on-loop`)";
+
+const REPLAY_NOTES: &str = "\
+Examples:
+  loopbreaker replay session.jsonl
+  loopbreaker replay ~/.claude/projects/*/*.jsonl --html report.html
+  loopbreaker replay runs.jsonl --json | jq 'select(.verdict == \"loop\") | .id'
+  zstd -dc runs.jsonl.zst | loopbreaker replay - --fail-on-loop
+
+Exit codes:
+  0  every input was read, whatever was found
+  1  an input, a part of it or the config could not be read (what could be read is still reported)
+  2  usage
+  3  a loop was found and --fail-on-loop is given; when an input could not be read either, 1 wins,
+     since the answer is not complete";
+
+const CHECK_NOTES: &str = "\
+Examples:
+  loopbreaker check
+  loopbreaker check -c loopbreaker.yaml --json
+
+Exit codes: 0 the config is sound (or there is none), 1 it has problems or cannot be read, 2 usage";
+
+const DEMO_NOTES: &str = "\
+Examples:
+  loopbreaker demo
+  loopbreaker demo --json | jq .verdict";
+
+const COMPLETIONS_NOTES: &str = "\
+Examples:
+  loopbreaker completions bash > ~/.local/share/bash-completion/completions/loopbreaker
+  loopbreaker completions zsh > ~/.zfunc/_loopbreaker
+  loopbreaker completions fish > ~/.config/fish/completions/loopbreaker.fish";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Args;
+
+    #[test]
+    fn the_arguments_fit_together() {
+        Args::command().debug_assert();
+    }
+}

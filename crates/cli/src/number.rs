@@ -1,0 +1,57 @@
+//! Numbers for people.
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.char_indices() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 run`, `2 runs`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// Dollars with as many decimals as such an amount needs.
+pub(crate) fn dollars(amount: f64) -> String {
+    match amount {
+        small if small < 0.01 => format!("${small:.4}"),
+        _ => format!("${amount:.2}"),
+    }
+}
+
+/// `12 %`; a share that is not zero never reads as none.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    match part.saturating_mul(100).checked_div(whole) {
+        None => "0 %".into(),
+        Some(0) if part > 0 => "under 1 %".into(),
+        Some(share) => format!("{share} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        let numbers = [0, 999, 1_000, 12_345, 1_234_567].map(grouped);
+        assert_eq!(numbers, ["0", "999", "1,000", "12,345", "1,234,567"]);
+    }
+
+    #[test]
+    fn small_amounts_keep_their_digits() {
+        assert_eq!([dollars(0.0042), dollars(0.41), dollars(12.0)], ["$0.0042", "$0.41", "$12.00"]);
+    }
+
+    #[test]
+    fn a_share_is_told_in_whole_percent() {
+        assert_eq!([percent(0, 0), percent(1, 1000), percent(1, 4)], ["0 %", "under 1 %", "25 %"]);
+    }
+}

@@ -1,0 +1,265 @@
+//! `otlp-json`: OpenTelemetry spans with `GenAI` attributes.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use loopbreaker::{Status, Timestamp};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::conversation::{Answer, Event, Held, Who};
+use crate::output::Output;
+use crate::recent::Recent;
+use crate::record::Record;
+use crate::runs::Runs;
+use crate::text::{Text, hash, string, words};
+use crate::{Problem, Reader, content};
+
+/// Reads export requests, one document or one per line. Spans are ordered by their start within each.
+pub(crate) struct Otlp {
+    runs: Runs<()>,
+    /// The conversation of every recent trace: tool spans seldom name theirs, the spans around them do.
+    conversations: Recent<Rc<str>>,
+}
+
+impl Otlp {
+    pub(crate) fn new() -> Self {
+        Self { runs: Runs::new(), conversations: Recent::default() }
+    }
+}
+
+impl Reader for Otlp {
+    fn record(&mut self, record: Record<'_>, out: &mut Output<'_>) -> Result<(), Problem> {
+        let mut deeds = deeds_of(record)?;
+        deeds.sort_by_key(|deed| deed.start);
+        for deed in &deeds {
+            if let (Some(trace), Some(run)) = (deed.trace_hash(), &deed.run)
+                && self.conversations.get(trace).is_none()
+            {
+                self.conversations.insert(trace, Rc::from(&**run));
+            }
+        }
+        for deed in deeds {
+            let id = self.run_of(&deed, out.name());
+            let events = deed.events();
+            if !events.is_empty() {
+                self.runs.take(&id, events, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Output<'_>) {
+        self.runs.end_all(out);
+    }
+}
+
+impl Otlp {
+    /// The conversation that is named, else that of the trace, else the trace itself.
+    fn run_of(&self, deed: &Deed<'_>, name: &str) -> Rc<str> {
+        let of_trace = || deed.trace_hash().and_then(|trace| self.conversations.get(trace)).map(Rc::clone);
+        let named = deed.run.as_deref().map(Rc::from);
+        named.or_else(of_trace).unwrap_or_else(|| Rc::from(deed.trace.as_deref().unwrap_or(name)))
+    }
+}
+
+fn deeds_of(record: Record<'_>) -> Result<Vec<Deed<'_>>, Problem> {
+    let mut deeds = Vec::new();
+    if record.is_array() {
+        record.each(record.text, |export: Export<'_>| export.deeds(record, &mut |deed| deeds.push(deed)))?;
+    } else {
+        record.parse::<Export<'_>>()?.deeds(record, &mut |deed| deeds.push(deed))?;
+    }
+    Ok(deeds)
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an export with `resourceSpans`")]
+struct Export<'a> {
+    #[serde(rename = "resourceSpans", alias = "resource_spans", borrow)]
+    resource_spans: &'a RawValue,
+}
+
+impl<'a> Export<'a> {
+    fn deeds(&self, record: Record<'a>, take: &mut dyn FnMut(Deed<'a>)) -> Result<(), Problem> {
+        record.each(self.resource_spans.get(), |resource: ResourceSpans<'a>| {
+            let Some(scopes) = resource.scope_spans else { return Ok(()) };
+            record.each(scopes.get(), |scope: ScopeSpans<'a>| {
+                let Some(spans) = scope.spans else { return Ok(()) };
+                record.each(spans.get(), |span: Span<'a>| {
+                    if let Some(deed) = Deed::of(record, span)? {
+                        take(deed);
+                    }
+                    Ok(())
+                })
+            })
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct ResourceSpans<'a> {
+    #[serde(rename = "scopeSpans", alias = "scope_spans", borrow)]
+    scope_spans: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ScopeSpans<'a> {
+    #[serde(borrow)]
+    spans: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a span")]
+struct Span<'a> {
+    #[serde(rename = "traceId", alias = "trace_id", borrow)]
+    trace_id: Option<Text<'a>>,
+    #[serde(rename = "startTimeUnixNano", alias = "start_time_unix_nano", borrow)]
+    start: Option<&'a RawValue>,
+    #[serde(borrow)]
+    attributes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<SpanStatus<'a>>,
+}
+
+#[derive(Deserialize)]
+struct SpanStatus<'a> {
+    #[serde(borrow)]
+    code: Option<&'a RawValue>,
+}
+
+/// A span that is a step, or the model's answer before it, or that names the conversation of its trace.
+#[derive(Default)]
+struct Deed<'a> {
+    start: u64,
+    trace: Option<Cow<'a, str>>,
+    run: Option<Cow<'a, str>>,
+    status: Option<Status>,
+    operation: Cow<'a, str>,
+    agent: Option<Cow<'a, str>>,
+    tool: Option<Cow<'a, str>>,
+    args: Option<Cow<'a, str>>,
+    result: Option<Cow<'a, str>>,
+    /// The messages that the model gave out, as JSON.
+    said: Option<Cow<'a, str>>,
+    tokens: Option<u64>,
+}
+
+impl<'a> Deed<'a> {
+    fn of(record: Record<'a>, span: Span<'a>) -> Result<Option<Self>, Problem> {
+        let Some(attributes) = span.attributes else { return Ok(None) };
+        let mut deed = Self::default();
+        let mut session = None;
+        record.each(attributes.get(), |Attribute { key, value }: Attribute<'a>| {
+            match &*key.0 {
+                "gen_ai.operation.name" => deed.operation = value.words().unwrap_or_default(),
+                "gen_ai.conversation.id" => deed.run = value.words(),
+                "session.id" => session = value.words(),
+                "gen_ai.agent.name" => deed.agent = value.words(),
+                "gen_ai.tool.name" => deed.tool = value.words(),
+                "gen_ai.tool.call.arguments" => deed.args = value.words(),
+                "gen_ai.tool.call.result" => deed.result = value.words(),
+                "gen_ai.output.messages" => deed.said = value.words(),
+                "gen_ai.usage.input_tokens" | "gen_ai.usage.output_tokens" => {
+                    let count = value.words().and_then(|words| words.parse::<u64>().ok()).unwrap_or_default();
+                    deed.tokens = Some(deed.tokens.unwrap_or_default().saturating_add(count));
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        deed.run = deed.run.or(session);
+        if !deed.is_call() && !deed.is_answer() && deed.run.is_none() {
+            return Ok(None);
+        }
+        deed.trace = span.trace_id.map(|id| id.0);
+        deed.start = span.start.and_then(|start| words(start).parse().ok()).unwrap_or_default();
+        deed.status = match span.status.and_then(|status| status.code).map(words).as_deref() {
+            Some("2" | "STATUS_CODE_ERROR") => Some(Status::Failure),
+            Some("1" | "STATUS_CODE_OK") => Some(Status::Success),
+            _ => None,
+        };
+        Ok(Some(deed))
+    }
+
+    fn trace_hash(&self) -> Option<u64> {
+        self.trace.as_ref().map(|trace| hash(trace.as_bytes()))
+    }
+
+    fn is_call(&self) -> bool {
+        self.operation == "execute_tool"
+    }
+
+    fn is_answer(&self) -> bool {
+        matches!(&*self.operation, "chat" | "generate_content" | "text_completion")
+    }
+
+    fn events(self) -> Vec<Event<'a>> {
+        let time = (self.start > 0).then(|| Timestamp::from_millis(self.start / 1_000_000));
+        if self.is_call() {
+            let who = self.agent.map_or(Who::Answering, Who::Agent);
+            let (tool, args, result) = (self.tool, self.args, self.result);
+            let tool = Some(tool.unwrap_or(Cow::Borrowed("unknown")));
+            let step = Held { who, tool, args, result, status: self.status, time, ..Held::default() };
+            return vec![Event::Called { waits_for: None, step }];
+        }
+        if !self.is_answer() {
+            return Vec::new();
+        }
+        let mut events =
+            vec![Event::Answer(Answer { id: None, agent: self.agent, time, tokens: self.tokens })];
+        if let Some(text) = self.said.as_deref().and_then(said) {
+            events.push(Event::Said(Cow::Owned(text)));
+        }
+        events
+    }
+}
+
+#[derive(Deserialize)]
+struct Attribute<'a> {
+    #[serde(borrow)]
+    key: Text<'a>,
+    #[serde(default, borrow)]
+    value: AttributeValue<'a>,
+}
+
+#[derive(Default, Deserialize)]
+struct AttributeValue<'a> {
+    #[serde(rename = "stringValue", alias = "string_value", borrow)]
+    string: Option<&'a RawValue>,
+    #[serde(rename = "intValue", alias = "int_value", borrow)]
+    int: Option<&'a RawValue>,
+    #[serde(rename = "doubleValue", alias = "double_value", borrow)]
+    double: Option<&'a RawValue>,
+    #[serde(rename = "boolValue", alias = "bool_value", borrow)]
+    bool: Option<&'a RawValue>,
+    #[serde(rename = "kvlistValue", alias = "kvlist_value", borrow)]
+    list: Option<&'a RawValue>,
+}
+
+impl<'a> AttributeValue<'a> {
+    fn words(&self) -> Option<Cow<'a, str>> {
+        self.string.or(self.int).or(self.double).or(self.bool).or(self.list).map(words)
+    }
+}
+
+/// The text in the messages that a model gave out: `[{"role", "parts": [{"type": "text", "content"}]}]`.
+fn said(messages: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        parts: Vec<Part<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Part<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: Option<Text<'a>>,
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+    }
+    let messages: Vec<Message<'_>> = serde_json::from_str(messages).ok()?;
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    let texts = parts.filter(|part| part.kind.as_ref().is_some_and(|kind| kind.0 == "text"));
+    let texts: Vec<_> = texts.filter_map(|part| part.content.and_then(string)).collect();
+    (!texts.is_empty()).then(|| content::joined(texts).into_owned())
+}
