@@ -46,7 +46,8 @@ pub(crate) fn numbers(canonical: &[u8]) -> [i64; 4] {
     while let Some(start) = canonical[at..].iter().position(u8::is_ascii_digit).map(|start| at + start) {
         let digits = canonical[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         at = start + digits;
-        let named = start > 0 && (canonical[start - 1].is_ascii_alphanumeric() || canonical[start - 1] == b'_');
+        let named =
+            start > 0 && (canonical[start - 1].is_ascii_alphanumeric() || canonical[start - 1] == b'_');
         if named {
             continue;
         }
@@ -78,7 +79,24 @@ impl Places {
         let mut places = Self::default();
         let breaks = |byte: &u8| {
             byte.is_ascii_whitespace()
-                || matches!(byte, b'"' | b'\'' | b'`' | b',' | b';' | b'(' | b')' | b'|' | b'&' | b'<' | b'>' | b'=' | b'{' | b'}' | b'[' | b']')
+                || matches!(
+                    byte,
+                    b'"' | b'\''
+                        | b'`'
+                        | b','
+                        | b';'
+                        | b'('
+                        | b')'
+                        | b'|'
+                        | b'&'
+                        | b'<'
+                        | b'>'
+                        | b'='
+                        | b'{'
+                        | b'}'
+                        | b'['
+                        | b']'
+                )
         };
         for word in text.split(breaks).filter(|word| is_path(word)) {
             places.add_path(word, written);
@@ -117,10 +135,6 @@ impl Places {
             }
             None => self.overflow = true,
         }
-    }
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// Whether the two surely name different things.
@@ -226,7 +240,7 @@ mod tests {
     #[test]
     fn what_names_nothing_may_be_anything() {
         assert!(!Places::of(b"make", false).apart_from(&Places::of(b"a.rs", true)));
-        let many: String = (0..20).map(|i| format!("f{i}.rs ")).collect();
+        let many = (0..20).map(|i| format!("f{i}.rs")).collect::<Vec<_>>().join(" ");
         assert!(!Places::of(many.as_bytes(), true).apart_from(&Places::of(b"other.rs", false)));
     }
 

@@ -179,14 +179,16 @@ impl Writer {
         let members = &mut self.members[first..];
         if let Some(start) = members.first().map(|member| member.start) {
             let key = |member: &Member| &self.out[member.start + 1..member.key_end - 1];
-            let in_order = members.windows(2).all(|pair| compare_keys(key(&pair[0]), key(&pair[1])) == Ordering::Less);
+            let in_order =
+                members.windows(2).all(|pair| compare_keys(key(&pair[0]), key(&pair[1])) == Ordering::Less);
             if !in_order || !only.is_empty() {
                 // Unstable with the position as tie-break: the stable sort of the standard library allocates.
                 members.sort_unstable_by(|a, b| compare_keys(key(a), key(b)).then(a.start.cmp(&b.start)));
                 self.sorting.clear();
                 for (index, member) in members.iter().enumerate() {
                     let repeated_later = members.get(index + 1).is_some_and(|next| key(next) == key(member));
-                    let wanted = only.is_empty() || only.iter().any(|name| is_escaped_form(key(member), name));
+                    let wanted =
+                        only.is_empty() || only.iter().any(|name| is_escaped_form(key(member), name));
                     if wanted && !repeated_later {
                         self.sorting.extend_from_slice(&self.out[member.start..member.end]);
                     }
@@ -351,7 +353,9 @@ impl Iterator for Units<'_> {
                 'r' => '\r',
                 'u' => {
                     let digits = self.rest.by_ref().take(4);
-                    return Some(digits.fold(0, |unit, digit| unit << 4 | digit.to_digit(16).unwrap_or(0) as u16));
+                    return Some(
+                        digits.fold(0, |unit, digit| unit << 4 | digit.to_digit(16).unwrap_or(0) as u16),
+                    );
                 }
                 char => char,
             },

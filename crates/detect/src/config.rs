@@ -120,7 +120,9 @@ impl SentinelLimit {
     /// What is legal but rarely meant: a threshold of 1 blocks every retry.
     pub const fn warning(&self) -> Option<&'static str> {
         if self.threshold == 1 {
-            return Some("threshold 1 blocks every repeat, also a retry after a transient failure; 3 is usual");
+            return Some(
+                "threshold 1 blocks every repeat, also a retry after a transient failure; 3 is usual",
+            );
         }
         None
     }
@@ -189,7 +191,9 @@ impl IdenticalRequestConfig {
 
     /// Fires on the request that makes `threshold` identical ones within `window_seconds`.
     pub fn new(window_seconds: u32, threshold: u32) -> Result<Self, ConfigError> {
-        let bad = |field, value: u32, expected| Err(ConfigError::OutOfRange { field, value: value.to_string(), expected });
+        let bad = |field, value: u32, expected| {
+            Err(ConfigError::OutOfRange { field, value: value.to_string(), expected })
+        };
         if window_seconds < 1 {
             return bad("window_seconds", window_seconds, "at least 1");
         }
@@ -250,7 +254,9 @@ impl EntropyConfig {
             let (field, value, max) = ("window_size", window_size, Self::MAX_WINDOW);
             return Err(ConfigError::WindowTooLarge { field, value, max });
         }
-        let bad = |field, value: f64, expected| Err(ConfigError::OutOfRange { field, value: value.to_string(), expected });
+        let bad = |field, value: f64, expected| {
+            Err(ConfigError::OutOfRange { field, value: value.to_string(), expected })
+        };
         if !(0.0..=1.0).contains(&loop_below) {
             return bad("loop_below", loop_below, "from 0 to 1");
         }
@@ -427,4 +433,3 @@ pub(crate) fn best_match<'a, T>(entries: &'a [(ToolPattern, T)], tool: &str) -> 
     let fitting = |entry: &&(ToolPattern, T)| entry.0.matches(tool);
     entries.iter().filter(|entry| !entry.0.is_glob()).find(fitting).or_else(|| entries.iter().find(fitting))
 }
-

@@ -9,7 +9,6 @@ use crate::words::hash_bytes;
 
 /// What a call does, and to what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which may hold or not")]
 pub(crate) struct CallFacts {
     /// What it does; `None` when that is not known.
     pub(crate) effect: Option<Effect>,
@@ -47,8 +46,8 @@ impl CallFacts {
                     b"old" | b"old_str" | b"old_string" | b"old_text" | b"search" | b"before" => {
                         facts.before = hash_bytes(value);
                     }
-                    b"new" | b"new_str" | b"new_string" | b"new_text" | b"replace" | b"replacement" | b"after"
-                    | b"content" | b"contents" | b"file_text" | b"text" | b"new_source" => {
+                    b"new" | b"new_str" | b"new_string" | b"new_text" | b"replace" | b"replacement"
+                    | b"after" | b"content" | b"contents" | b"file_text" | b"text" | b"new_source" => {
                         facts.after = hash_bytes(value);
                     }
                     _ => {}
@@ -134,13 +133,16 @@ fn command_guess(write: impl FnOnce(&mut Vec<u8>)) -> Guess {
 
 /// The command line of a shell tool: a field of that name, or the whole.
 fn command_text(canonical: &[u8], out: &mut Vec<u8>) {
-    let named = fields(canonical)
-        .find(|(name, _)| matches!(*name, b"command" | b"cmd" | b"script" | b"input" | b"commands" | b"keystrokes"));
+    let named = fields(canonical).find(|(name, _)| {
+        matches!(*name, b"command" | b"cmd" | b"script" | b"input" | b"commands" | b"keystrokes")
+    });
     match named {
         Some((_, value)) if value.starts_with(b"\"") => unescape(value, out),
         // An argument vector: the words, without brackets, quotes and commas.
         Some((_, value)) => {
-            out.extend(value.iter().map(|byte| if matches!(byte, b'[' | b']' | b'"' | b',') { b' ' } else { *byte }));
+            out.extend(
+                value.iter().map(|byte| if matches!(byte, b'[' | b']' | b'"' | b',') { b' ' } else { *byte }),
+            );
         }
         None => unescape(canonical, out),
     }
@@ -152,8 +154,19 @@ fn subcommand(canonical: &[u8]) -> Option<&[u8]> {
     let word = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     matches!(
         word,
-        b"view" | b"read" | b"list" | b"show" | b"open" | b"get" | b"create" | b"str_replace" | b"insert"
-            | b"undo_edit" | b"write" | b"delete" | b"rename"
+        b"view"
+            | b"read"
+            | b"list"
+            | b"show"
+            | b"open"
+            | b"get"
+            | b"create"
+            | b"str_replace"
+            | b"insert"
+            | b"undo_edit"
+            | b"write"
+            | b"delete"
+            | b"rename"
     )
     .then_some(word)
 }
@@ -176,7 +189,17 @@ fn sql_verb(canonical: &[u8]) -> Option<Effect> {
     let is = |names: &[&[u8]]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
     if is(&[b"select", b"show", b"describe", b"desc", b"explain", b"with", b"pragma"]) {
         Some(Effect::Read)
-    } else if is(&[b"insert", b"update", b"delete", b"create", b"drop", b"alter", b"replace", b"truncate", b"use"]) {
+    } else if is(&[
+        b"insert",
+        b"update",
+        b"delete",
+        b"create",
+        b"drop",
+        b"alter",
+        b"replace",
+        b"truncate",
+        b"use",
+    ]) {
         Some(Effect::Write)
     } else {
         None
@@ -184,22 +207,96 @@ fn sql_verb(canonical: &[u8]) -> Option<Effect> {
 }
 
 const SHELLS: &[&str] = &["bash", "sh", "shell", "zsh", "terminal", "console", "cmd", "powershell"];
-const NOTES: &[&str] = &["todo", "todos", "think", "thinking", "thought", "plan", "reflect", "note", "notes", "scratchpad"];
+const NOTES: &[&str] =
+    &["todo", "todos", "think", "thinking", "thought", "plan", "reflect", "note", "notes", "scratchpad"];
 const POLLS: &[&str] = &["poll", "wait", "status", "sleep", "watch", "progress", "monitor", "await"];
 const MOVES: &[&str] = &[
-    "scroll", "click", "press", "next", "back", "previous", "goto", "navigate", "hover", "tap", "swipe", "drag", "key",
-    "keyboard", "mouse", "page",
+    "scroll", "click", "press", "next", "back", "previous", "goto", "navigate", "hover", "tap", "swipe",
+    "drag", "key", "keyboard", "mouse", "page",
 ];
 const READS: &[&str] = &[
-    "read", "view", "open", "cat", "get", "list", "ls", "show", "search", "find", "grep", "glob", "query", "fetch",
-    "lookup", "describe", "inspect", "browse", "visit", "look", "check", "count", "head", "tail", "tree", "stat",
-    "retrieve", "load", "scan", "websearch", "webfetch", "recall", "calculate", "verify", "test", "tests",
+    "read",
+    "view",
+    "open",
+    "cat",
+    "get",
+    "list",
+    "ls",
+    "show",
+    "search",
+    "find",
+    "grep",
+    "glob",
+    "query",
+    "fetch",
+    "lookup",
+    "describe",
+    "inspect",
+    "browse",
+    "visit",
+    "look",
+    "check",
+    "count",
+    "head",
+    "tail",
+    "tree",
+    "stat",
+    "retrieve",
+    "load",
+    "scan",
+    "websearch",
+    "webfetch",
+    "recall",
+    "calculate",
+    "verify",
+    "test",
+    "tests",
 ];
 const WRITES: &[&str] = &[
-    "write", "edit", "multiedit", "create", "update", "delete", "remove", "insert", "replace", "patch", "apply", "set",
-    "add", "append", "save", "modify", "send", "post", "put", "rename", "move", "copy", "mkdir", "commit", "install",
-    "upload", "book", "cancel", "return", "exchange", "transfer", "assign", "store", "editor", "reply", "publish",
-    "type", "fill", "enter", "select", "download", "buy", "pay", "notebook",
+    "write",
+    "edit",
+    "multiedit",
+    "create",
+    "update",
+    "delete",
+    "remove",
+    "insert",
+    "replace",
+    "patch",
+    "apply",
+    "set",
+    "add",
+    "append",
+    "save",
+    "modify",
+    "send",
+    "post",
+    "put",
+    "rename",
+    "move",
+    "copy",
+    "mkdir",
+    "commit",
+    "install",
+    "upload",
+    "book",
+    "cancel",
+    "return",
+    "exchange",
+    "transfer",
+    "assign",
+    "store",
+    "editor",
+    "reply",
+    "publish",
+    "type",
+    "fill",
+    "enter",
+    "select",
+    "download",
+    "buy",
+    "pay",
+    "notebook",
 ];
 
 /// The words of a tool's name: `getJobStatus`, `get_job_status` and `get-job-status` are three words each.

@@ -298,13 +298,17 @@ mod tests {
     #[test]
     fn repeated_query_names_are_kept() {
         assert_ne!(request("/x", &[("a", "1"), ("a", "1")], b""), request("/x", &[("a", "1")], b""));
-        assert_eq!(request("/x", &[("b", "1"), ("a", "2")], b""), request("/x", &[("a", "2"), ("b", "1")], b""));
+        assert_eq!(
+            request("/x", &[("b", "1"), ("a", "2")], b""),
+            request("/x", &[("a", "2"), ("b", "1")], b"")
+        );
     }
 
     #[test]
     fn path_query_and_descriptors_never_run_together() {
         assert_ne!(request("/x", &[("a", "b=c")], b""), request("/x", &[("a=b", "c")], b""));
-        let descriptors = |pairs| Request { method: "GET", path: "/", query: &[], body: b"", descriptors: pairs };
+        let descriptors =
+            |pairs| Request { method: "GET", path: "/", query: &[], body: b"", descriptors: pairs };
         let ab = Fingerprint::of_request(&descriptors(&[("key", "a"), ("key2", "b")]));
         let ba = Fingerprint::of_request(&descriptors(&[("key", "b"), ("key2", "a")]));
         assert_ne!(ab, ba);

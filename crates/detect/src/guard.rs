@@ -156,9 +156,10 @@ impl GuardSession {
 
     /// Forgets the session (or only the batch item): a new user message, or a new run.
     pub fn reset(&self) {
-        self.with_state(|state| match &self.scope {
-            Some(scope) => state.sentinel.reset_scope(scope),
-            None => {
+        self.with_state(|state| {
+            if let Some(scope) = &self.scope {
+                state.sentinel.reset_scope(scope);
+            } else {
                 state.sentinel.reset();
                 state.outcomes = None;
             }
@@ -171,7 +172,8 @@ impl GuardSession {
         if !sessions.contains(&self.key) && sessions.len() >= self.shared.max_sessions_per_shard {
             sessions.pop_lru();
         }
-        let fresh = || SessionState { sentinel: Sentinel::shared(Arc::clone(&self.shared.sentinel)), outcomes: None };
+        let fresh =
+            || SessionState { sentinel: Sentinel::shared(Arc::clone(&self.shared.sentinel)), outcomes: None };
         work(sessions.get_or_insert_mut(self.key, fresh))
     }
 }
@@ -195,7 +197,13 @@ struct Outcomes {
 }
 
 impl SessionState {
-    fn check(&mut self, tool: &str, args: Option<&str>, call: Fingerprint, scope: Option<&str>) -> GuardVerdict {
+    fn check(
+        &mut self,
+        tool: &str,
+        args: Option<&str>,
+        call: Fingerprint,
+        scope: Option<&str>,
+    ) -> GuardVerdict {
         let verdict = self.judge(tool, args, &call, scope);
         let mut rings = self.sentinel.rings(scope);
         if verdict.allowed {
@@ -205,7 +213,13 @@ impl SessionState {
         GuardVerdict { strikes: rings.strike(call), ..verdict }
     }
 
-    fn judge(&mut self, tool: &str, args: Option<&str>, call: &Fingerprint, scope: Option<&str>) -> GuardVerdict {
+    fn judge(
+        &mut self,
+        tool: &str,
+        args: Option<&str>,
+        call: &Fingerprint,
+        scope: Option<&str>,
+    ) -> GuardVerdict {
         let hit = self.sentinel.rings(scope).peek_call(tool, call).err();
         let outcomes = self.outcomes.as_ref().filter(|_| scope.is_none());
         match (hit, outcomes) {
@@ -267,8 +281,12 @@ impl GuardVerdict {
     fn blocked_by_redundancy(foresight: Foresight, tool: &str, strikes: u32) -> Self {
         let Foresight { kind, count, threshold } = foresight;
         let what = match kind {
-            Kind::Cycle => format!("this call of `{tool}` continues a sequence that was gone through {count} times"),
-            Kind::FailingRepeat => format!("this exact call of `{tool}` failed {count} times in the same way"),
+            Kind::Cycle => {
+                format!("this call of `{tool}` continues a sequence that was gone through {count} times")
+            }
+            Kind::FailingRepeat => {
+                format!("this exact call of `{tool}` failed {count} times in the same way")
+            }
             _ => format!("this exact call of `{tool}` gave the same result {count} times"),
         };
         let feedback = format!(

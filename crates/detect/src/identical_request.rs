@@ -64,7 +64,12 @@ impl IdenticalRequest {
     }
 
     /// Counts a request.
-    pub fn observe(&mut self, request: &Fingerprint, config: IdenticalRequestConfig, now: Timestamp) -> RequestCount {
+    pub fn observe(
+        &mut self,
+        request: &Fingerprint,
+        config: IdenticalRequestConfig,
+        now: Timestamp,
+    ) -> RequestCount {
         let key = request.short();
         if !self.attempts.contains(&key) && self.attempts.len() >= self.max_requests {
             self.attempts.pop_lru();
@@ -166,7 +171,8 @@ mod tests {
             detector.observe(&request(&name.to_string()), config, Timestamp::from_secs(0));
         }
         assert_eq!(detector.len(), 100);
-        let counts = (0..5_000).map(|_| detector.observe(&request("a"), config, Timestamp::from_secs(0)).count);
+        let counts =
+            (0..5_000).map(|_| detector.observe(&request("a"), config, Timestamp::from_secs(0)).count);
         assert_eq!(counts.max(), Some(IdenticalRequestConfig::MAX_COUNT));
     }
 

@@ -24,8 +24,8 @@ mod words;
 
 pub use canonical::canonical_json;
 pub use config::{
-    ConfigError, DetectorsConfig, Effect, EntropyConfig, IdenticalRequestConfig, RedundancyConfig, SemanticConfig,
-    SentinelConfig, SentinelLimit, ToolProfile,
+    ConfigError, DetectorsConfig, Effect, EntropyConfig, IdenticalRequestConfig, RedundancyConfig,
+    SemanticConfig, SentinelConfig, SentinelLimit, ToolProfile,
 };
 pub use entropy::{
     Decision, Entropy, EntropyAlert, EntropyEvent, EntropyLevel, EntropyReading, RepeatedPattern,

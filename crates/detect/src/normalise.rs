@@ -49,10 +49,7 @@ const RULES: &[Rule] = &[
     rule(r"\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?: ?[AaPp][Mm])?\b", b"<time>"),
     rule(r"\b\d{1,2}:\d{2} ?[AaPp][Mm]\b", b"<time>"),
     // Durations.
-    rule(
-        r"\b(?:\d+(?:\.\d+)?(?:ns|us|\xc2\xb5s|\xce\xbcs|ms|secs?|s|mins?|m|hrs?|h))+\b",
-        b"<duration>",
-    ),
+    rule(r"\b(?:\d+(?:\.\d+)?(?:ns|us|\xc2\xb5s|\xce\xbcs|ms|secs?|s|mins?|m|hrs?|h))+\b", b"<duration>"),
     rule(
         r"\b\d+(?:\.\d+)? (?:nano|micro|milli)?(?:seconds?|secs?|minutes?|mins?|hours?|hrs?)\b|\b\d+(?:\.\d+)? (?:ns|us|\xc2\xb5s|\xce\xbcs|ms|s)\b",
         b"<duration>",
@@ -95,10 +92,12 @@ impl Normaliser {
         for pattern in own {
             check_pattern(pattern)?;
         }
-        let all: Vec<&str> = RULES.iter().map(|rule| rule.pattern).chain(own.iter().map(String::as_str)).collect();
-        let patterns = builder()
-            .build_many(&all)
-            .map_err(|error| ConfigError::BadPattern { pattern: own.join(" | "), reason: error.to_string() })?;
+        let all: Vec<&str> =
+            RULES.iter().map(|rule| rule.pattern).chain(own.iter().map(String::as_str)).collect();
+        let patterns = builder().build_many(&all).map_err(|error| ConfigError::BadPattern {
+            pattern: own.join(" | "),
+            reason: error.to_string(),
+        })?;
         Ok(Self { patterns: Some(patterns) })
     }
 

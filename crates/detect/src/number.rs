@@ -21,7 +21,7 @@ pub(crate) fn write_number(text: &[u8], out: &mut Vec<u8>) -> Result<(), NotJson
     let significant = all - leading - trailing;
     // The value is `significant` digits times ten to the power of `scale`.
     let Some(scale) = parts.exponent_value().and_then(|exponent| {
-        exponent.checked_add(i64::try_from(trailing).ok()?)?.checked_sub(i64::try_from(parts.fraction.len()).ok()?)
+        exponent.checked_add(signed(trailing))?.checked_sub(signed(parts.fraction.len()))
     }) else {
         // An exponent of more than eighteen digits: nobody's arithmetic, so its text is its value.
         out.extend_from_slice(text);
@@ -38,7 +38,7 @@ pub(crate) fn write_number(text: &[u8], out: &mut Vec<u8>) -> Result<(), NotJson
         out.push(b'-');
     }
     let mut kept = digits().skip(leading).take(significant);
-    if scale >= 0 && significant as i64 + scale <= PLAIN_DIGITS as i64 {
+    if scale >= 0 && signed(significant).saturating_add(scale) <= signed(PLAIN_DIGITS) {
         out.extend(kept);
         out.extend(std::iter::repeat_n(b'0', usize::try_from(scale).unwrap_or(0)));
         return Ok(());
@@ -48,9 +48,14 @@ pub(crate) fn write_number(text: &[u8], out: &mut Vec<u8>) -> Result<(), NotJson
         out.push(b'.');
         out.extend(kept);
     }
-    let exponent = scale.saturating_add(significant as i64 - 1);
+    let exponent = scale.saturating_add(signed(significant) - 1);
     out.extend_from_slice(format!("e{exponent:+}").as_bytes());
     Ok(())
+}
+
+/// A number of digits; no text has more than fit.
+fn signed(digits: usize) -> i64 {
+    i64::try_from(digits).unwrap_or(i64::MAX)
 }
 
 /// Integers of up to this many digits are written plainly, as ECMAScript does below 1e21.
@@ -148,7 +153,9 @@ mod tests {
 
     #[test]
     fn what_json_does_not_call_a_number_is_refused() {
-        for text in ["01", "1.", ".5", "-", "1e", "1e+", "+1", "1.2.3", "--1", "1-2", "0x10", "NaN", "Infinity"] {
+        for text in
+            ["01", "1.", ".5", "-", "1e", "1e+", "+1", "1.2.3", "--1", "1-2", "0x10", "NaN", "Infinity"]
+        {
             assert_eq!(canonical_json(text), None, "{text}");
         }
     }

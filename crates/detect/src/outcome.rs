@@ -94,7 +94,11 @@ impl Outcome {
             _ if short && !empty => (error_line.is_some(), false),
             _ => (signals.error_first && error_line.is_some(), error_line.is_some()),
         };
-        let class = if failed || maybe_failed { error_class(error_line.unwrap_or_else(|| last_line(text))) } else { 0 };
+        let class = if failed || maybe_failed {
+            error_class(error_line.unwrap_or_else(|| last_line(text)))
+        } else {
+            0
+        };
         let facts = Facts {
             known: status != Some(Status::Pending),
             failed,
@@ -110,11 +114,6 @@ impl Outcome {
         };
         let result = Fingerprint::of_bytes(b"result", normal).short();
         Self { result, class, facts }
-    }
-
-    /// Whether the result is a failure, as far as a call that should have read something is concerned.
-    pub(crate) const fn is_failure(&self) -> bool {
-        self.facts.failed
     }
 }
 
@@ -148,8 +147,11 @@ enum Signal {
 
 /// What each signal looks like, without regard to case.
 const SIGNALS: &[(Signal, &str)] = &[
-    (Signal::ExitZero, r#"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}0\b"#),
-    (Signal::ExitNonZero, r#"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}[1-9]|"success": ?false|"?is_?error"?: ?true|"timed_out": ?true"#),
+    (Signal::ExitZero, r"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}0\b"),
+    (
+        Signal::ExitNonZero,
+        r#"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}[1-9]|"success": ?false|"?is_?error"?: ?true|"timed_out": ?true"#,
+    ),
     (Signal::Traceback, r"traceback \(most recent call last\)"),
     (
         Signal::ErrorLine,
@@ -175,7 +177,10 @@ const SIGNALS: &[(Signal, &str)] = &[
         Signal::Nothing,
         r"^\W*(?:no (?:output|match(?:es)?|results?|files?|data|records?|entries|items|rows)(?: (?:were )?(?:found|returned|for .{0,80}))?|none|null|nothing(?: found)?|0 (?:results|matches|rows)|empty set|not found|\[\]|\{\}|)\W*$",
     ),
-    (Signal::Nothing, r"did ?n[o']t produce any output|no matches found|no results found|ran successfully and did not|with no output|no output"),
+    (
+        Signal::Nothing,
+        r"did ?n[o']t produce any output|no matches found|no results found|ran successfully and did not|with no output|no output",
+    ),
     (
         Signal::Acknowledged,
         r"^\W*(?:ok(?:ay)?|true|done|success(?:ful(?:ly)?)?|saved|updated|created|sent|\{?\W*(?:ok|success|status)\W+(?:true|ok|success)\b.{0,60})\W*$|\bsuccessfully\b|has been (?:updated|modified|created|saved|edited|written|added)|have been (?:updated|modified)",
@@ -319,7 +324,10 @@ fn error_class(line: &[u8]) -> u64 {
             used = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
         } else if *byte == b'/' || *byte == b'~' {
             fold = b'/';
-            used = rest.iter().take_while(|byte| !matches!(byte, b' ' | b':' | b',' | b';' | b'\'' | b'"' | b')')).count();
+            used = rest
+                .iter()
+                .take_while(|byte| !matches!(byte, b' ' | b':' | b',' | b';' | b'\'' | b'"' | b')'))
+                .count();
         } else if byte.is_ascii_whitespace() {
             fold = b' ';
             used = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();

@@ -107,7 +107,8 @@ impl Redundancy {
             Form::Call | Form::Text => {
                 self.judge(&mut print, step, &mut findings);
                 // What answers a text comes from outside.
-                let reply = (print.form == Form::Text && print.outcome.result != 0).then_some(print.outcome.result);
+                let reply =
+                    (print.form == Form::Text && print.outcome.result != 0).then_some(print.outcome.result);
                 let heard = reply.is_some_and(|reply| !self.window.has_reply(reply));
                 self.window.push(print, self.rules.window());
                 if heard {
@@ -129,7 +130,8 @@ impl Redundancy {
 
     fn foresee_call(&self, call: &Fingerprint) -> Option<Foresight> {
         // The rules look back from the last time that it was made; a change since then cuts their counts short.
-        let last = self.window.newest_first().find(|print| print.call == *call && print.form == Form::Call)?;
+        let last =
+            self.window.newest_first().find(|print| print.call == *call && print.form == Form::Call)?;
         let again = [repeat::repeat(&self.window, last), repeat::failing_repeat(&self.window, last)];
         let next_in_cycle = || {
             let cycle = cycle::cycle(&self.window)?;
@@ -137,8 +139,13 @@ impl Redundancy {
             (next.call == *call).then_some(cycle)
         };
         let sighting = again.into_iter().flatten().find(|sighting| sighting.severity == Severity::Loop);
-        let sighting = sighting.or_else(next_in_cycle).filter(|sighting| sighting.severity == Severity::Loop)?;
-        Some(Foresight { kind: sighting.kind, count: sighting.count as u32, threshold: sighting.loop_at as u32 })
+        let sighting =
+            sighting.or_else(next_in_cycle).filter(|sighting| sighting.severity == Severity::Loop)?;
+        Some(Foresight {
+            kind: sighting.kind,
+            count: sighting.count as u32,
+            threshold: sighting.loop_at as u32,
+        })
     }
 
     /// No more steps will come: says what was only waiting for the end of a round.
@@ -206,7 +213,10 @@ impl Redundancy {
             oscillation::oscillation(window, print),
             monologue::monologue(window, print),
         ];
-        let best = sightings.into_iter().flatten().reduce(|best, next| if next.outranks(&best) { next } else { best });
+        let best = sightings
+            .into_iter()
+            .flatten()
+            .reduce(|best, next| if next.outranks(&best) { next } else { best });
         let continued = cycle::continues(window, print);
         if let Some((_, period)) = self.deferred
             && continued != Some(period)

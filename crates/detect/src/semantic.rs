@@ -130,9 +130,12 @@ fn names_in(text: &str) -> Box<[u64]> {
             _ => {}
         }
     }
-    let breaks = |char: char| char.is_whitespace() || matches!(char, ',' | ';' | '(' | ')' | '"' | '\'' | '`' | '!' | '?');
+    let breaks = |char: char| {
+        char.is_whitespace() || matches!(char, ',' | ';' | '(' | ')' | '"' | '\'' | '`' | '!' | '?')
+    };
     for word in text.split(breaks).map(|word| word.trim_matches(['.', ':'])) {
-        let telling = word.contains(|char: char| char.is_ascii_digit()) || word.contains(['/', '_', '#', '@', '\\']);
+        let telling =
+            word.contains(|char: char| char.is_ascii_digit()) || word.contains(['/', '_', '#', '@', '\\']);
         if telling {
             names.push(hash_bytes(word.as_bytes()));
         }
@@ -149,7 +152,13 @@ mod tests {
     use super::{Delta, Semantic, SemanticReading, similarity};
     use crate::{SemanticConfig, Severity, Timestamp};
 
-    fn say(semantic: &mut Semantic, text: &str, vector: &[f32], results: u64, second: u64) -> SemanticReading {
+    fn say(
+        semantic: &mut Semantic,
+        text: &str,
+        vector: &[f32],
+        results: u64,
+        second: u64,
+    ) -> SemanticReading {
         let delta = Delta { text, vector, results };
         semantic.observe(&delta, &SemanticConfig::default(), Timestamp::from_secs(second))
     }

@@ -105,14 +105,13 @@ impl Sentinel {
     /// ```
     pub fn scope(&mut self, name: &str) -> SentinelScope<'_> {
         let key = hash_bytes(name.as_bytes());
-        match self.scopes.iter().position(|(scope, _)| *scope == key) {
-            Some(at) => self.scopes[at..].rotate_left(1),
-            None => {
-                if self.scopes.len() == Self::MAX_SCOPES {
-                    self.scopes.remove(0);
-                }
-                self.scopes.push((key, Rings::default()));
+        if let Some(at) = self.scopes.iter().position(|(scope, _)| *scope == key) {
+            self.scopes[at..].rotate_left(1);
+        } else {
+            if self.scopes.len() == Self::MAX_SCOPES {
+                self.scopes.remove(0);
             }
+            self.scopes.push((key, Rings::default()));
         }
         let last = self.scopes.len() - 1;
         SentinelScope { config: &self.config, rings: &mut self.scopes[last].1 }
@@ -222,7 +221,8 @@ impl Rings {
         if count < place.limit.threshold() {
             return Ok(());
         }
-        let strikes = self.struck.iter().find(|(struck, _)| struck == call).map_or(0, |(_, strikes)| *strikes);
+        let strikes =
+            self.struck.iter().find(|(struck, _)| struck == call).map_or(0, |(_, strikes)| *strikes);
         Err(SentinelBlock {
             count,
             threshold: place.limit.threshold(),

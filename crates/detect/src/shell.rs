@@ -73,9 +73,27 @@ impl<'a> Segment<'a> {
     fn push(&mut self, word: &'a [u8]) {
         // What only sets the stage: variables, and commands that run another one.
         let stage = self.len == 0
-            && (matches!(word, b"sudo" | b"time" | b"env" | b"nohup" | b"exec" | b"command" | b"then" | b"do" | b"else" | b"if" | b"while" | b"!" | b"{" | b"(" | b"timeout" | b"xargs")
-                || is_assignment(word)
-                || (self.words[0].is_empty() && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b's')));
+            && (matches!(
+                word,
+                b"sudo"
+                    | b"time"
+                    | b"env"
+                    | b"nohup"
+                    | b"exec"
+                    | b"command"
+                    | b"then"
+                    | b"do"
+                    | b"else"
+                    | b"if"
+                    | b"while"
+                    | b"!"
+                    | b"{"
+                    | b"("
+                    | b"timeout"
+                    | b"xargs"
+            ) || is_assignment(word)
+                || (self.words[0].is_empty()
+                    && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b's')));
         if stage {
             return;
         }
@@ -99,14 +117,15 @@ impl<'a> Segment<'a> {
             b"sed" | b"perl" | b"ruby" if self.in_place => Verb::Write,
             b"sed" => Verb::Read,
             b"git" => git_verb(next),
-            b"cargo" | b"go" | b"npm" | b"yarn" | b"pnpm" | b"mvn" | b"gradle" | b"gradlew" | b"make" | b"dotnet"
-            | b"bazel" => tool_verb(&self.words[1..]),
-            b"python" | b"python3" if next == b"-m" && matches!(self.words[2], b"pytest" | b"unittest" | b"mypy") => {
+            b"cargo" | b"go" | b"npm" | b"yarn" | b"pnpm" | b"mvn" | b"gradle" | b"gradlew" | b"make"
+            | b"dotnet" | b"bazel" => tool_verb(&self.words[1..]),
+            b"python" | b"python3"
+                if next == b"-m" && matches!(self.words[2], b"pytest" | b"unittest" | b"mypy") =>
+            {
                 Verb::Test
             }
-            b"kubectl" | b"docker" | b"systemctl" | b"gh" | b"squeue" | b"supervisorctl" | b"aws" | b"gcloud" => {
-                service_verb(verb, next)
-            }
+            b"kubectl" | b"docker" | b"systemctl" | b"gh" | b"squeue" | b"supervisorctl" | b"aws"
+            | b"gcloud" => service_verb(verb, next),
             b"sleep" | b"watch" | b"jobs" | b"nvidia-smi" | b"qstat" => Verb::Wait,
             b"cd" | b"pushd" | b"popd" => Verb::Move,
             _ if TESTERS.contains(&verb) => Verb::Test,
@@ -129,34 +148,185 @@ enum Verb {
 }
 
 const READERS: &[&[u8]] = &[
-    b"ls", b"dir", b"cat", b"head", b"tail", b"grep", b"egrep", b"fgrep", b"rg", b"ag", b"find", b"fd", b"pwd",
-    b"echo", b"printf", b"wc", b"diff", b"cmp", b"stat", b"file", b"which", b"type", b"whereis", b"whoami", b"id",
-    b"ps", b"df", b"du", b"printenv", b"strings", b"xxd", b"hexdump", b"od", b"objdump", b"readelf", b"nm", b"sort",
-    b"uniq", b"cut", b"awk", b"tr", b"tree", b"date", b"uname", b"hostname", b"test", b"[", b"man", b"less", b"more",
-    b"jq", b"yq", b"column", b"nl", b"tac", b"rev", b"md5sum", b"sha1sum", b"sha256sum", b"basename", b"dirname",
-    b"realpath", b"readlink", b"history", b"true", b"false", b"seq", b"help", b"lsof", b"netstat", b"ss", b"dig",
-    b"nslookup", b"host", b"free", b"uptime", b"lscpu", b"exiftool", b"binwalk", b"checksec", b"locate", b"zcat",
-    b"search_dir", b"search_file", b"find_file", b"view", b"bat", b"Get-Content", b"Get-ChildItem",
+    b"ls",
+    b"dir",
+    b"cat",
+    b"head",
+    b"tail",
+    b"grep",
+    b"egrep",
+    b"fgrep",
+    b"rg",
+    b"ag",
+    b"find",
+    b"fd",
+    b"pwd",
+    b"echo",
+    b"printf",
+    b"wc",
+    b"diff",
+    b"cmp",
+    b"stat",
+    b"file",
+    b"which",
+    b"type",
+    b"whereis",
+    b"whoami",
+    b"id",
+    b"ps",
+    b"df",
+    b"du",
+    b"printenv",
+    b"strings",
+    b"xxd",
+    b"hexdump",
+    b"od",
+    b"objdump",
+    b"readelf",
+    b"nm",
+    b"sort",
+    b"uniq",
+    b"cut",
+    b"awk",
+    b"tr",
+    b"tree",
+    b"date",
+    b"uname",
+    b"hostname",
+    b"test",
+    b"[",
+    b"man",
+    b"less",
+    b"more",
+    b"jq",
+    b"yq",
+    b"column",
+    b"nl",
+    b"tac",
+    b"rev",
+    b"md5sum",
+    b"sha1sum",
+    b"sha256sum",
+    b"basename",
+    b"dirname",
+    b"realpath",
+    b"readlink",
+    b"history",
+    b"true",
+    b"false",
+    b"seq",
+    b"help",
+    b"lsof",
+    b"netstat",
+    b"ss",
+    b"dig",
+    b"nslookup",
+    b"host",
+    b"free",
+    b"uptime",
+    b"lscpu",
+    b"exiftool",
+    b"binwalk",
+    b"checksec",
+    b"locate",
+    b"zcat",
+    b"search_dir",
+    b"search_file",
+    b"find_file",
+    b"view",
+    b"bat",
+    b"Get-Content",
+    b"Get-ChildItem",
 ];
 
 const TESTERS: &[&[u8]] = &[
-    b"pytest", b"py.test", b"tox", b"nosetests", b"ctest", b"jest", b"vitest", b"mocha", b"phpunit", b"rspec",
-    b"eslint", b"tsc", b"mypy", b"ruff", b"flake8", b"pylint", b"pyright", b"shellcheck", b"clippy", b"rubocop",
+    b"pytest",
+    b"py.test",
+    b"tox",
+    b"nosetests",
+    b"ctest",
+    b"jest",
+    b"vitest",
+    b"mocha",
+    b"phpunit",
+    b"rspec",
+    b"eslint",
+    b"tsc",
+    b"mypy",
+    b"ruff",
+    b"flake8",
+    b"pylint",
+    b"pyright",
+    b"shellcheck",
+    b"clippy",
+    b"rubocop",
 ];
 
 const WRITERS: &[&[u8]] = &[
-    b"rm", b"rmdir", b"mv", b"cp", b"mkdir", b"touch", b"chmod", b"chown", b"ln", b"tee", b"dd", b"patch",
-    b"truncate", b"install", b"kill", b"pkill", b"killall", b"unzip", b"tar", b"gunzip", b"gzip", b"zip", b"7z",
-    b"apt", b"apt-get", b"yum", b"dnf", b"apk", b"brew", b"pip", b"pip3", b"conda", b"poetry", b"uv", b"npx",
-    b"service", b"export", b"source", b".", b"set", b"unset", b"alias", b"create", b"edit", b"insert", b"append",
-    b"str_replace", b"apply_patch", b"undo_edit", b"mount", b"useradd", b"crontab", b"rename", b"rsync", b"scp",
-    b"createdb", b"dropdb",
+    b"rm",
+    b"rmdir",
+    b"mv",
+    b"cp",
+    b"mkdir",
+    b"touch",
+    b"chmod",
+    b"chown",
+    b"ln",
+    b"tee",
+    b"dd",
+    b"patch",
+    b"truncate",
+    b"install",
+    b"kill",
+    b"pkill",
+    b"killall",
+    b"unzip",
+    b"tar",
+    b"gunzip",
+    b"gzip",
+    b"zip",
+    b"7z",
+    b"apt",
+    b"apt-get",
+    b"yum",
+    b"dnf",
+    b"apk",
+    b"brew",
+    b"pip",
+    b"pip3",
+    b"conda",
+    b"poetry",
+    b"uv",
+    b"npx",
+    b"service",
+    b"export",
+    b"source",
+    b".",
+    b"set",
+    b"unset",
+    b"alias",
+    b"create",
+    b"edit",
+    b"insert",
+    b"append",
+    b"str_replace",
+    b"apply_patch",
+    b"undo_edit",
+    b"mount",
+    b"useradd",
+    b"crontab",
+    b"rename",
+    b"rsync",
+    b"scp",
+    b"createdb",
+    b"dropdb",
 ];
 
 fn git_verb(next: &[u8]) -> Verb {
     match next {
-        b"status" | b"log" | b"diff" | b"show" | b"branch" | b"ls-files" | b"blame" | b"grep" | b"describe"
-        | b"rev-parse" | b"remote" | b"shortlog" | b"reflog" | b"cat-file" | b"ls-tree" | b"tag" => Verb::Read,
+        b"status" | b"log" | b"diff" | b"show" | b"branch" | b"ls-files" | b"blame" | b"grep"
+        | b"describe" | b"rev-parse" | b"remote" | b"shortlog" | b"reflog" | b"cat-file" | b"ls-tree"
+        | b"tag" => Verb::Read,
         _ => Verb::Write,
     }
 }
@@ -166,11 +336,12 @@ fn tool_verb(words: &[&[u8]]) -> Verb {
     let verbs = words.iter().filter(|word| !word.is_empty() && !word.starts_with(b"-") && **word != b"run");
     for verb in verbs {
         match *verb {
-            b"test" | b"check" | b"clippy" | b"vet" | b"lint" | b"typecheck" | b"nextest" | b"verify" | b"tests" => {
+            b"test" | b"check" | b"clippy" | b"vet" | b"lint" | b"typecheck" | b"nextest" | b"verify"
+            | b"tests" => {
                 return Verb::Test;
             }
-            b"install" | b"i" | b"ci" | b"add" | b"remove" | b"uninstall" | b"update" | b"fmt" | b"clean" | b"fix"
-            | b"init" => return Verb::Write,
+            b"install" | b"i" | b"ci" | b"add" | b"remove" | b"uninstall" | b"update" | b"fmt" | b"clean"
+            | b"fix" | b"init" => return Verb::Write,
             _ => {}
         }
     }
@@ -193,6 +364,7 @@ fn service_verb(verb: &[u8], next: &[u8]) -> Verb {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "which verbs were seen, each for itself")]
 struct Summary {
     write: bool,
     read: bool,
@@ -304,9 +476,18 @@ mod tests {
     #[test]
     fn looking_is_a_read() {
         for command in [
-            "ls -la", "cat a | grep b | wc -l", "git status", "git diff HEAD~1", "sed -n '1,5p' f", "find . -name x",
-            "cd /x && ls", "FOO=1 grep -r x .", "sudo cat /etc/passwd", "execute[find /testbed -name x]",
-            "ls 2>/dev/null", "grep x f 2>&1",
+            "ls -la",
+            "cat a | grep b | wc -l",
+            "git status",
+            "git diff HEAD~1",
+            "sed -n '1,5p' f",
+            "find . -name x",
+            "cd /x && ls",
+            "FOO=1 grep -r x .",
+            "sudo cat /etc/passwd",
+            "execute[find /testbed -name x]",
+            "ls 2>/dev/null",
+            "grep x f 2>&1",
         ] {
             effect(command, Some(Effect::Read));
         }
@@ -314,7 +495,9 @@ mod tests {
 
     #[test]
     fn tests_and_checkers_are_reads_of_everything() {
-        for command in ["pytest -q", "cargo test --all", "npm run lint", "python -m pytest tests", "go vet ./..."] {
+        for command in
+            ["pytest -q", "cargo test --all", "npm run lint", "python -m pytest tests", "go vet ./..."]
+        {
             let facts = read_command(command.as_bytes());
             assert_eq!((facts.effect, facts.broad), (Some(Effect::Read), true), "{command}");
         }
@@ -323,8 +506,16 @@ mod tests {
     #[test]
     fn whatever_changes_files_is_a_write() {
         for command in [
-            "rm -rf x", "echo hi > f", "cat <<'EOF' > f\nls\nEOF", "sed -i s/a/b/ f", "perl -pi -e x f", "git commit -m x",
-            "pip install x", "cat f | tee g", "ls && touch x", "cat >> notes <<EOF\nx\nEOF\n",
+            "rm -rf x",
+            "echo hi > f",
+            "cat <<'EOF' > f\nls\nEOF",
+            "sed -i s/a/b/ f",
+            "perl -pi -e x f",
+            "git commit -m x",
+            "pip install x",
+            "cat f | tee g",
+            "ls && touch x",
+            "cat >> notes <<EOF\nx\nEOF\n",
         ] {
             effect(command, Some(Effect::Write));
         }
@@ -346,7 +537,9 @@ mod tests {
 
     #[test]
     fn waiting_is_a_poll() {
-        for command in ["sleep 5; cat log", "kubectl get job x", "docker ps", "gh run view 7", "systemctl status x"] {
+        for command in
+            ["sleep 5; cat log", "kubectl get job x", "docker ps", "gh run view 7", "systemctl status x"]
+        {
             effect(command, Some(Effect::Poll));
         }
     }

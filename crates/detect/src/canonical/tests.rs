@@ -67,9 +67,10 @@ fn empty_containers_and_white_space_are_kept_apart() {
 
 #[test]
 fn what_is_not_json_is_refused() {
-    for text in
-        ["", " ", "{", "[1,]", "{\"a\"}", "{\"a\":}", "{a:1}", "[1 2]", "1 2", "tru", "\"\n\"", "\"\\x\"", "{,}", "]"]
-    {
+    for text in [
+        "", " ", "{", "[1,]", "{\"a\"}", "{\"a\":}", "{a:1}", "[1 2]", "1 2", "tru", "\"\n\"", "\"\\x\"",
+        "{,}", "]",
+    ] {
         assert_eq!(canonical_json(text), None, "{text:?}");
     }
 }
@@ -138,7 +139,9 @@ proptest! {
 fn same_value(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same_value(a, b)))
         }
@@ -150,7 +153,9 @@ fn same_value(a: &Value, b: &Value) -> bool {
 fn reversed(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(reversed).collect(),
-        Value::Object(members) => Value::Object(members.iter().rev().map(|(k, v)| (k.clone(), reversed(v))).collect()),
+        Value::Object(members) => {
+            Value::Object(members.iter().rev().map(|(k, v)| (k.clone(), reversed(v))).collect())
+        }
         _ => value.clone(),
     }
 }

@@ -26,7 +26,10 @@ fn the_borders_are_where_the_design_puts_them() {
     let config = EntropyConfig { window_size: 4, ..EntropyConfig::default() };
     let level = |tools: [&str; 4]| {
         let mut entropy = Entropy::default();
-        tools.map(|tool| entropy.observe(&decision("i", tool, None), &config)).last().map(|reading| reading.level)
+        tools
+            .map(|tool| entropy.observe(&decision("i", tool, None), &config))
+            .last()
+            .map(|reading| reading.level)
     };
     assert_eq!(level(["a", "a", "a", "a"]), Some(EntropyLevel::Warning), "0.25 is not below 0.25");
     assert_eq!(level(["a", "b", "a", "b"]), Some(EntropyLevel::Warning), "0.5 is still a warning");
@@ -39,7 +42,8 @@ fn recovery_is_announced_once() {
     for _ in 0..5 {
         entropy.observe(&decision("fix", "edit", None), &config);
     }
-    let events: Vec<_> = ["a", "b", "c"].map(|tool| entropy.observe(&decision("fix", tool, None), &config).event).into();
+    let events: Vec<_> =
+        ["a", "b", "c"].map(|tool| entropy.observe(&decision("fix", tool, None), &config).event).into();
     assert_eq!(events, [Some(EntropyEvent::Recovered(0.4)), None, None]);
 }
 
@@ -61,7 +65,8 @@ fn five_files_with_one_intent_are_no_loop_unless_the_input_is_left_out() {
     let last = |config| {
         let mut entropy = Entropy::default();
         let files = ["a", "b", "c", "d", "e"].map(|file| format!("{{\"path\":\"{file}\"}}"));
-        let readings = files.map(|input| entropy.observe(&decision("read all", "read", Some(&input)), &config));
+        let readings =
+            files.map(|input| entropy.observe(&decision("read all", "read", Some(&input)), &config));
         readings.last().map(|reading| reading.level)
     };
     assert_eq!(last(EntropyConfig::default()), Some(EntropyLevel::Normal));

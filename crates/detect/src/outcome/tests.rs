@@ -46,22 +46,34 @@ fn the_callers_status_counts_more_than_words() {
 
 #[test]
 fn a_long_text_that_talks_about_errors_is_no_failure() {
-    let source = format!("{}\nraise ValueError('no such file')\n{}", "x = 1\n".repeat(300), "y = 2\n".repeat(300));
+    let source =
+        format!("{}\nraise ValueError('no such file')\n{}", "x = 1\n".repeat(300), "y = 2\n".repeat(300));
     assert!(!read(&source).facts.failed);
 }
 
 #[test]
 fn an_error_class_folds_names_numbers_and_paths() {
     let class = |text| read(text).class;
-    assert_eq!(class("Error: Table 'a.students' doesn't exist"), class("Error: Table 'b.users' doesn't exist"));
-    assert_eq!(class("cat: /tmp/a: No such file or directory"), class("cat: /home/b/c.txt: No such file or directory"));
+    assert_eq!(
+        class("Error: Table 'a.students' doesn't exist"),
+        class("Error: Table 'b.users' doesn't exist")
+    );
+    assert_eq!(
+        class("cat: /tmp/a: No such file or directory"),
+        class("cat: /home/b/c.txt: No such file or directory")
+    );
     assert_eq!(class("KeyError: 17"), class("KeyError: 4"));
     assert_ne!(class("KeyError: 17"), class("IndexError: 17"));
 }
 
 #[test]
 fn passing_reasons_are_transient() {
-    for result in ["429 Too Many Requests", "503 Service Unavailable", "Error: connection reset by peer", "request timed out"] {
+    for result in [
+        "429 Too Many Requests",
+        "503 Service Unavailable",
+        "Error: connection reset by peer",
+        "request timed out",
+    ] {
         assert!(read(result).facts.transient, "{result}");
     }
     assert!(!read("Error: no such table").facts.transient);

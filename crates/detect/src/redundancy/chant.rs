@@ -39,8 +39,13 @@ impl Chant {
         let (period, length) = longest_periodic_prefix(&tail)?;
         let copies = length / period;
         let unit = &tail[..period];
-        let words = unit.split(|byte| !byte.is_ascii_alphabetic() && *byte < 0x80).filter(|word| word.len() > 1).count();
-        let table = unit.iter().filter(|byte| matches!(byte, b'|' | b'-' | b'=' | b'_' | b'*' | b'#')).count() * 2 > period;
+        let words = unit
+            .split(|byte| !byte.is_ascii_alphabetic() && *byte < 0x80)
+            .filter(|word| word.len() > 1)
+            .count();
+        let table =
+            unit.iter().filter(|byte| matches!(byte, b'|' | b'-' | b'=' | b'_' | b'*' | b'#')).count() * 2
+                > period;
         let needed = if words >= 4 { MIN_COPIES } else { MIN_COPIES_OF_FEW_WORDS };
         if words == 0 || table || copies < needed || length < MIN_LENGTH {
             return None;
@@ -155,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_list_with_changing_items_is_none() {
-        let list: String = (0..60).map(|item| format!("- item {item} is done\n")).collect();
+        let list = (0..60).map(|item| format!("- item {item} is done")).collect::<Vec<_>>().join("\n");
         assert_eq!(Chant::of(&list), None);
     }
 }

@@ -56,7 +56,8 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
 pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
     let facts = now.outcome.facts;
     let changes = now.does.effect != Some(crate::config::Effect::Read);
-    if now.form != Form::Call || now.outcome.result == 0 || facts.failed || now.is_waiting() || now.does.notes {
+    if now.form != Form::Call || now.outcome.result == 0 || facts.failed || now.is_waiting() || now.does.notes
+    {
         return None;
     }
     // A bare "ok" of something that changes the world is progress each time.

@@ -21,11 +21,13 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
         if !newest.clone().nth(period)?.equals(last) {
             return None;
         }
-        let matching = newest.clone().zip(newest.clone().skip(period)).take_while(|(a, b)| a.equals(b)).count();
+        let matching =
+            newest.clone().zip(newest.clone().skip(period)).take_while(|(a, b)| a.equals(b)).count();
         let copies = matching / period + 1;
         let unit = newest.clone().take(period);
         let of_one_step = unit.clone().skip(1).all(|print| print.equals(last));
-        let told_apart = unit.clone().any(|print| print.outcome.result != 0 && !print.outcome.facts.acknowledged);
+        let told_apart =
+            unit.clone().any(|print| print.outcome.result != 0 && !print.outcome.facts.acknowledged);
         let transient = unit.clone().any(|print| print.outcome.facts.transient);
         let acts = unit.clone().any(|print| print.form == Form::Call);
         if copies < 2 || of_one_step || !told_apart || transient || !acts {
@@ -34,11 +36,20 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
         let waiting = unit.clone().any(Print::is_waiting);
         let threshold = if waiting { WAITING_COPIES } else { COPIES };
         let severity = threshold.severity(copies)?;
-        let mut evidence: Vec<usize> = newest.clone().take(period * copies).map(|print| print.index).collect();
+        let mut evidence: Vec<usize> =
+            newest.clone().take(period * copies).map(|print| print.index).collect();
         evidence.reverse();
         let kind = if waiting { Kind::StalePoll } else { Kind::Cycle };
         let identity = Fingerprint::of_set(b"loop", &mut unit.map(|print| print.call).collect());
-        Some(Sighting { kind, severity, count: copies, loop_at: threshold.looping, period, identity, evidence })
+        Some(Sighting {
+            kind,
+            severity,
+            count: copies,
+            loop_at: threshold.looping,
+            period,
+            identity,
+            evidence,
+        })
     })
 }
 
@@ -81,7 +92,8 @@ pub(super) fn sweep(window: &Window, now: &Print) -> Option<Sighting> {
     }
     let evidence: Vec<usize> = pages[..agreed + back].iter().rev().map(|print| print.index).collect();
     // The pages that agree grow with every step, so the loop is known by what they are pages of.
-    let identity = Fingerprint::of_bytes(b"sweep", &[now.tool.to_le_bytes(), now.shape.to_le_bytes()].concat());
+    let identity =
+        Fingerprint::of_bytes(b"sweep", &[now.tool.to_le_bytes(), now.shape.to_le_bytes()].concat());
     let (severity, loop_at) = (Severity::Loop, 2);
     Some(Sighting { kind: Kind::Sweep, severity, count: 2, loop_at, period: back, identity, evidence })
 }

@@ -1,7 +1,5 @@
 //! Findings in words, for the model and for the person on call.
 
-use std::fmt::Write as _;
-
 use crate::finding::Kind;
 use crate::redundancy::sighting::Sighting;
 use crate::step::Step;
@@ -15,18 +13,31 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
             "`{tool}` was called {count} times with the same arguments and gave the same result each time; nothing that it reads was changed in between"
         ),
         Kind::FailingRepeat => {
-            format!("`{tool}` was called {count} times with the same arguments and failed in the same way each time")
+            format!(
+                "`{tool}` was called {count} times with the same arguments and failed in the same way each time"
+            )
         }
         Kind::Cycle => {
-            format!("the same {} steps were gone through {count} times, with the same results", sighting.period)
+            format!(
+                "the same {} steps were gone through {count} times, with the same results",
+                sighting.period
+            )
         }
-        Kind::Churn => format!("`{tool}` gave the same outcome {count} times, however its arguments were varied"),
-        Kind::Oscillation => format!("`{tool}` brought back a content that had stood there before, {count} times"),
-        Kind::Sweep => format!("`{tool}` started again over {} pages that it had already read", sighting.period),
+        Kind::Churn => {
+            format!("`{tool}` gave the same outcome {count} times, however its arguments were varied")
+        }
+        Kind::Oscillation => {
+            format!("`{tool}` brought back a content that had stood there before, {count} times")
+        }
+        Kind::Sweep => {
+            format!("`{tool}` started again over {} pages that it had already read", sighting.period)
+        }
         Kind::StalePoll => format!("`{tool}` was asked {count} times and its answer no longer moves"),
         Kind::Monologue => format!("nearly the same answer was given {count} times without doing anything"),
         Kind::Chant => format!("one answer repeats the same words {count} times"),
-        Kind::UnknownTool => format!("`{tool}` does not exist or may not be used, and was called {count} times"),
+        Kind::UnknownTool => {
+            format!("`{tool}` does not exist or may not be used, and was called {count} times")
+        }
         Kind::Retry => format!("`{tool}` failed {count} times for a passing reason, such as a rate limit"),
         Kind::IdenticalRequest | Kind::Semantic => format!("the same request was made {count} times"),
     };
@@ -60,17 +71,19 @@ pub(super) const fn prevented_by(kind: Kind) -> &'static str {
 /// `3, 5, 7`, and of a long list the first and the last ones.
 fn push_steps(text: &mut String, steps: &[usize]) {
     const SHOWN: usize = 8;
-    let (head, tail) = if steps.len() > SHOWN { (&steps[..4], &steps[steps.len() - 3..]) } else { (steps, &[][..]) };
+    let (head, tail) =
+        if steps.len() > SHOWN { (&steps[..4], &steps[steps.len() - 3..]) } else { (steps, &[][..]) };
     let mut separator = "";
     for step in head {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{separator}{step}");
+        text.push_str(separator);
+        text.push_str(&step.to_string());
         separator = ", ";
     }
     if !tail.is_empty() {
         text.push_str(", …");
         for step in tail {
-            let _ = write!(text, ", {step}");
+            text.push_str(", ");
+            text.push_str(&step.to_string());
         }
     }
 }

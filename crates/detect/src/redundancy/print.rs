@@ -75,26 +75,23 @@ impl Print {
             Role::Outside => print.form = Form::Outside,
             Role::Compaction => print.form = Form::Compaction,
         }
-        match (print.form, step.tool) {
-            (Form::Text, Some(tool)) => {
-                print.form = Form::Call;
-                print.tool = hash_bytes(tool.as_bytes()) | 1;
-                let profile = rules.profile(tool);
-                let loop_key = profile.map_or(&[][..], |profile| &profile.loop_key);
-                with_call(tool, step.args, loop_key, |call, canonical| {
-                    print.call = call;
-                    print.shape = hash_without_digits(canonical);
-                    print.words = WordSet::of_args(canonical);
-                    print.numbers = numbers(canonical);
-                    print.does = CallFacts::read(tool, canonical, profile.and_then(|profile| profile.effect));
-                });
-            }
-            _ => {
-                let text = step.thought.unwrap_or_default();
-                print.words = WordSet::of_text(text);
-                print.shape = hash_without_digits(text.trim().as_bytes());
-                print.call = Fingerprint::of_bytes(b"text", text.trim().as_bytes());
-            }
+        if let (Form::Text, Some(tool)) = (print.form, step.tool) {
+            print.form = Form::Call;
+            print.tool = hash_bytes(tool.as_bytes()) | 1;
+            let profile = rules.profile(tool);
+            let loop_key = profile.map_or(&[][..], |profile| &profile.loop_key);
+            with_call(tool, step.args, loop_key, |call, canonical| {
+                print.call = call;
+                print.shape = hash_without_digits(canonical);
+                print.words = WordSet::of_args(canonical);
+                print.numbers = numbers(canonical);
+                print.does = CallFacts::read(tool, canonical, profile.and_then(|profile| profile.effect));
+            });
+        } else {
+            let text = step.thought.unwrap_or_default();
+            print.words = WordSet::of_text(text);
+            print.shape = hash_without_digits(text.trim().as_bytes());
+            print.call = Fingerprint::of_bytes(b"text", text.trim().as_bytes());
         }
         print
     }

@@ -29,7 +29,8 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
     let facts = now.outcome.facts;
     let (kind, threshold) = if now.is_waiting() {
         (Kind::StalePoll, if facts.terminal { FINAL_POLL } else { POLL })
-    } else if now.does.moves && (!facts.known || facts.empty || facts.acknowledged || now.outcome.result == 0) {
+    } else if now.does.moves && (!facts.known || facts.empty || facts.acknowledged || now.outcome.result == 0)
+    {
         (Kind::Repeat, MOVE)
     } else {
         (Kind::Repeat, REPEAT)

@@ -28,7 +28,10 @@ impl Rules {
             let normaliser = own.then(|| Normaliser::compile(&profile.ignore_result).ok()).flatten();
             (tools.clone(), Compiled { profile: profile.clone(), normaliser })
         };
-        Arc::new(Self { window: config.window() as usize, tools: config.tools().iter().map(compiled).collect() })
+        Arc::new(Self {
+            window: config.window() as usize,
+            tools: config.tools().iter().map(compiled).collect(),
+        })
     }
 
     pub(crate) const fn window(&self) -> usize {

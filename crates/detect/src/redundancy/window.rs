@@ -77,14 +77,17 @@ impl Window {
         let size = self.prints.iter().rev().take_while(|print| print.round == round).count();
         if size > 1 {
             let from = self.prints.len() - size;
-            self.prints.make_contiguous()[from..].sort_unstable_by_key(|print| (print.call, print.outcome.result));
+            self.prints.make_contiguous()[from..]
+                .sort_unstable_by_key(|print| (print.call, print.outcome.result));
         }
     }
 
     /// The newest steps of the agent as a sequence, newest first, as far as no new words came between.
     pub(super) fn sequence(&self) -> impl Iterator<Item = &Print> + Clone {
         let fresh_from = self.fresh_from;
-        self.newest_first().take_while(move |print| print.index >= fresh_from).filter(|print| print.is_agents())
+        self.newest_first()
+            .take_while(move |print| print.index >= fresh_from)
+            .filter(|print| print.is_agents())
     }
 
     pub(super) fn clear(&mut self) {

@@ -115,8 +115,8 @@ fn a_bypassed_tool_is_never_blocked() {
 fn reset_forgets_everything() {
     let mut sentinel = sentinel();
     for _ in 0..4 {
-        let _ = sentinel.check("a", None);
-        let _ = sentinel.scope("x").check("a", None);
+        drop(sentinel.check("a", None));
+        drop(sentinel.scope("x").check("a", None));
     }
     sentinel.reset();
     assert!(sentinel.check("a", None).is_ok());
@@ -128,7 +128,7 @@ fn reset_forgets_everything() {
 fn a_loop_in_one_scope_does_not_block_another() {
     let mut sentinel = sentinel();
     for _ in 0..4 {
-        let _ = sentinel.scope("item-1").check("a", None);
+        drop(sentinel.scope("item-1").check("a", None));
     }
     assert!(sentinel.scope("item-1").peek("a", None).is_err());
     assert!(sentinel.scope("item-2").check("a", None).is_ok());
@@ -140,7 +140,7 @@ fn a_loop_in_one_scope_does_not_block_another() {
 fn scopes_are_bounded() {
     let mut sentinel = sentinel();
     for item in 0..10_000 {
-        let _ = sentinel.scope(&item.to_string()).check("a", None);
+        drop(sentinel.scope(&item.to_string()).check("a", None));
     }
     assert_eq!(sentinel.scopes.len(), Sentinel::MAX_SCOPES);
 }

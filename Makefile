@@ -1,0 +1,40 @@
+# `make run` and `make test` set up what is missing by themselves. `make help` lists everything.
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint fmt doc bench bench-instructions replay-2gb clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what building and testing need and is missing
+	@scripts/setup.sh
+
+run: setup ## build, then show loops being found in six small agents
+	cargo run --release --quiet --package loopbreaker-cli -- demo
+
+test: setup ## format check, lints, every test, docs: what has to pass before a change lands
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo test --quiet
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
+
+lint: setup ## lints of every crate
+	cargo clippy --workspace --all-targets -- -D warnings
+
+fmt: ## format all code
+	cargo fmt --all
+
+doc: ## the library's documentation, in the browser
+	cargo doc --no-deps --open
+
+bench: setup ## speed and memory beside the peers, with ratios and floors
+	cargo run --release --quiet --package loopbreaker-bench --bin bench-report
+
+bench-instructions: setup ## instructions per operation, counted by valgrind
+	@scripts/setup.sh valgrind
+	scripts/bench-instructions.sh
+
+replay-2gb: setup ## replay of a 2 GB file, with its peak memory
+	scripts/replay-2gb.sh
+
+clean: ## remove what was built
+	cargo clean

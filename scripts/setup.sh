@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Installs what building and testing need and is missing, and says what it does. Safe to run again and again.
+set -euo pipefail
+
+say() { printf 'setup: %s\n' "$*"; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else return 1; fi
+}
+
+apt_updated=no
+install_package() {
+  command -v apt-get >/dev/null || return 1
+  if [ "$apt_updated" = no ]; then
+    say "refreshing the package lists"
+    as_root apt-get update -qq || return 1
+    apt_updated=yes
+  fi
+  say "installing $1"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1" >/dev/null
+}
+
+# need COMMAND PACKAGE WHY: the command, from the package if it is missing.
+need() {
+  command -v "$1" >/dev/null && return 0
+  install_package "$2" || fail "\`$1\` is missing ($3): install the package that has it, on Debian \`$2\`"
+}
+
+need cc build-essential "links Rust programs"
+need python3 python3 "scores recorded runs"
+
+if ! command -v cargo >/dev/null; then
+  if install_package rustup && as_root rustup default stable; then
+    say "installed Rust with rustup"
+  else
+    fail "Rust is missing: install it with rustup, as the Rust web site says, then run this again"
+  fi
+fi
+
+least=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml")
+have=$(rustc --version | cut -d' ' -f2)
+if [ "$(printf '%s\n%s\n' "$least" "$have" | sort -V | head -n 1)" != "$least" ]; then
+  fail "Rust $have is too old, $least or newer is needed: run \`rustup update\`"
+fi
+
+for component in rustfmt clippy; do
+  command -v "cargo-${component/rustfmt/fmt}" >/dev/null && continue
+  say "adding $component"
+  rustup component add "$component" || fail "\`$component\` is missing: run \`rustup component add $component\`"
+done
+
+for tool in "$@"; do
+  need "$tool" "$tool" "asked for by this target"
+done
