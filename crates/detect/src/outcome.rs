@@ -12,7 +12,7 @@ use regex_automata::util::syntax;
 use crate::fingerprint::Fingerprint;
 use crate::normalise::Normaliser;
 use crate::step::Status;
-use crate::words::{EMPTY, fnv1a};
+use crate::words::{EMPTY, fnv1a, hash_bytes};
 
 /// The outcome of a call, reduced to what detectors keep: hashes and a few facts, never the text.
 ///
@@ -121,6 +121,9 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Complaints in which the word before the colon is only what was typed.
+const ONE_CLASS: &[&str] = &["command not found", "No such container"];
+
 /// Results up to this length are taken at their word; longer ones quote files, logs and pages.
 const SHORT: usize = 600;
 /// Of a longer result this much of head and tail is read for signals.
@@ -134,7 +137,10 @@ enum Signal {
     ExitZero,
     ExitNonZero,
     Traceback,
-    ErrorLine,
+    /// A line that says "error" in so many words.
+    Error,
+    /// A line in the words of an error, which other texts use too.
+    Complaint,
     Transient,
     Environmental,
     Nothing,
@@ -154,15 +160,19 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (Signal::Traceback, r"traceback \(most recent call last\)"),
     (
-        Signal::ErrorLine,
+        Signal::Error,
         r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed|failure|invalid|illegal|unknown|unable|cannot|could not|can't|syntax error|panic|usage:|denied|refused|unsupported|missing|incorrect|wrong)\b",
     ),
     (
-        Signal::ErrorLine,
-        r"\b\w*(?:error|exception)\b ?[:\[(]|\berror (?:executing|while|when|in|at|on|opening|reading|parsing|running)\b|\b(?:an?|the|following|with) errors?\b|\b(?:syntax|type|name|value|key|import|index|runtime|attribute|compilation|parse) ?error\b",
+        Signal::Error,
+        r"\b\w*(?:error|exception)\b ?[:\[(]",
     ),
     (
-        Signal::ErrorLine,
+        Signal::Complaint,
+        r"\berror (?:executing|while|when|in|at|on|opening|reading|parsing|running)\b|\b(?:an?|the|following|with) errors?\b|\b(?:syntax|type|name|value|key|import|index|runtime|attribute|compilation|parse) ?error\b",
+    ),
+    (
+        Signal::Complaint,
         r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique)|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required",
     ),
     (
@@ -206,15 +216,17 @@ const SIGNALS: &[(Signal, &str)] = &[
 /// The signals of one result.
 struct Signals<'a> {
     found: u32,
-    /// The last line that tells of an error, else the first one that does.
+    /// The last line that says "error", else the last one that complains.
     error_line: Option<&'a [u8]>,
+    /// Whether that line says "error".
+    is_error: bool,
     /// The very first line tells of an error.
     error_first: bool,
 }
 
 impl<'a> Signals<'a> {
     fn of(normal: &'a [u8]) -> Self {
-        let mut signals = Self { found: 0, error_line: None, error_first: false };
+        let mut signals = Self { found: 0, error_line: None, is_error: false, error_first: false };
         if normal.len() <= 2 * EDGE {
             signals.read(normal, true);
         } else {
@@ -232,11 +244,13 @@ impl<'a> Signals<'a> {
             if line.is_empty() {
                 continue;
             }
-            let line = &line[..line.len().min(LINE)];
-            let signals = matching(line);
+            let signals = matching(&line[..line.len().min(LINE)]);
             self.found |= signals;
-            if signals & bit(Signal::ErrorLine) != 0 && signals & bit(Signal::Nothing) == 0 {
+            let error = signals & bit(Signal::Error) != 0;
+            let complaint = signals & bit(Signal::Complaint) != 0 && signals & bit(Signal::Nothing) == 0;
+            if error || (complaint && !self.is_error) {
                 self.error_line = Some(line);
+                self.is_error = error;
                 self.error_first |= first;
             }
             first = false;
@@ -294,17 +308,21 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn last_line(text: &[u8]) -> &[u8] {
-    let line = lines(text).filter(|line| !line.trim_ascii().is_empty()).last().unwrap_or_default();
-    &line[..line.len().min(LINE)]
+    lines(text).filter(|line| !line.trim_ascii().is_empty()).last().unwrap_or_default()
 }
 
 /// The hash of an error's line in which everything that names the particular case is folded: numbers, quoted names,
-/// paths, whatever stands in brackets.
+/// paths, whatever stands in brackets. Some errors are one class however they are told.
 fn error_class(line: &[u8]) -> u64 {
+    if let Some(phrase) = ONE_CLASS.iter().find(|phrase| memchr::memmem::find(line, phrase.as_bytes()).is_some()) {
+        return hash_bytes(phrase.as_bytes());
+    }
     let mut hash = EMPTY;
     let mut rest = line;
     let mut last = 0;
-    while let Some((byte, behind)) = rest.split_first() {
+    let mut folded = 0;
+    while let Some((byte, behind)) = rest.split_first().filter(|_| folded < LINE) {
+        folded += 1;
         let closing = match byte {
             // An apostrophe inside of a word opens no quotation.
             b'\'' if !(last as char).is_ascii_alphanumeric() => Some(b'\''),

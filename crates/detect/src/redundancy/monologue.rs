@@ -1,6 +1,6 @@
 //! Answers without a tool call, near-equal in words: `monologue`.
 
-use crate::finding::{Kind, Severity};
+use crate::finding::Kind;
 use crate::fingerprint::Fingerprint;
 use crate::redundancy::print::{Form, Print};
 use crate::redundancy::sighting::{Sight, Sighting, Threshold, occurrences};
@@ -10,6 +10,8 @@ use crate::redundancy::window::Window;
 const SAME: Threshold = Threshold::new(2, 3);
 /// Much the same words.
 const ALIKE: Threshold = Threshold::new(3, 4);
+/// Different words to one canned reply.
+const CANNED: Threshold = Threshold::new(4, 5);
 /// How many steps back the same words are looked for.
 const REACH: usize = 16;
 /// Fewer words than this are alike by chance ("Yes.", "Done.").
@@ -23,16 +25,23 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
     let texts = || window.earlier(now).take(REACH);
     let same = occurrences(texts(), now, |_| false, |print| sight_if(says_the_same(print, now)));
     let alike = occurrences(texts(), now, learned, |print| sight_if(speaks_alike(print, now, 0.6)));
+    let canned = occurrences(texts(), now, learned, |print| sight_if(gets_the_same_reply(print, now)));
     let identity = Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
-    let same = SAME.sight(Kind::Monologue, identity, same);
-    match same {
-        Some(sighting) if sighting.severity == Severity::Loop => Some(sighting),
-        _ => ALIKE.sight(Kind::Monologue, identity, alike).or(same),
-    }
+    let sightings = [
+        SAME.sight(Kind::Monologue, identity, same),
+        ALIKE.sight(Kind::Monologue, identity, alike),
+        CANNED.sight(Kind::Monologue, identity, canned),
+    ];
+    sightings.into_iter().flatten().reduce(|best, next| if next.outranks(&best) { next } else { best })
 }
 
 fn says_the_same(print: &Print, now: &Print) -> bool {
     print.form == Form::Text && print.speaker == now.speaker && print.call == now.call
+}
+
+/// Whatever it says, the answer is the same: nobody listens.
+fn gets_the_same_reply(print: &Print, now: &Print) -> bool {
+    print.form == Form::Text && now.outcome.result != 0 && print.outcome.result == now.outcome.result
 }
 
 fn speaks_alike(print: &Print, now: &Print, alike: f32) -> bool {

@@ -14,6 +14,8 @@ const POLL: Threshold = Threshold::new(10, 20);
 const FINAL_POLL: Threshold = Threshold::new(3, 5);
 /// The same failure in spite of changes in between: stagnation.
 const DESPITE_WRITES: Threshold = Threshold::new(4, 5);
+/// The same failure in spite of programs that ran in between, which may have changed something.
+const DESPITE_RUNS: Threshold = Threshold::new(3, 4);
 
 /// The same call with the same result.
 pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
@@ -24,7 +26,11 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
         window.earlier(now),
         now,
         |print| print.may_change(now),
-        |print| same_or_other(print, now),
+        |print| match same_or_other(print, now) {
+            // The same change once more is no progress, whatever it answers.
+            Sight::Other if now.is_write() && !now.outcome.facts.failed => Sight::Same,
+            sight => sight,
+        },
     );
     let facts = now.outcome.facts;
     let (kind, threshold) = if now.is_waiting() {
@@ -59,9 +65,13 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
         return steady;
     }
     // To the letter the same failure again and again, in spite of changes: they do not help.
-    let stagnant = occurrences(earlier_calls(window, now), now, |_| false, |print| same_or_other(print, now));
-    let threshold = if now.is_waiting() { POLL } else { DESPITE_WRITES };
-    threshold.sight(Kind::FailingRepeat, identity_of_call(now), stagnant).or(steady)
+    let despite = |cut: fn(&Print) -> bool, threshold: Threshold| {
+        let steps = occurrences(earlier_calls(window, now), now, cut, |print| same_or_other(print, now));
+        let threshold = if now.is_waiting() { POLL } else { threshold };
+        threshold.sight(Kind::FailingRepeat, identity_of_call(now), steps)
+    };
+    let stagnant = [despite(|print| print.fresh_write && print.is_write(), DESPITE_RUNS), despite(|_| false, DESPITE_WRITES)];
+    stagnant.into_iter().flatten().chain(steady).reduce(|best, next| if next.outranks(&best) { next } else { best })
 }
 
 /// Calls of tools that do not exist or are denied, whatever the arguments.
