@@ -1,7 +1,119 @@
-//! `loopbreaker check`.
+//! `loopbreaker check`: is a config sound, and what does it do.
+
+mod document;
+mod snippet;
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use loopbreaker_config::{Config, Problem};
+
 use crate::args::CheckArgs;
+use crate::config_file::{self, ConfigFile};
 use crate::exit::Exit;
-use crate::failure::Failure;
-pub(crate) fn run(_args: &CheckArgs) -> Result<Exit, Failure> {
-    Ok(Exit::Fine)
+use crate::failure::{Failure, tell};
+use crate::number::counted;
+use crate::terminal::{self, printable, wrap};
+
+pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
+    let file = config_file::find(args.config.file.as_deref())?;
+    let checked = file.as_ref().map_or_else(|| Ok(Config::default()), |file| Config::parse(&file.text));
+    if args.json {
+        document::write(io::stdout().lock(), file.as_ref().map(|file| &*file.name), &checked)?;
+    } else {
+        show(&mut anstream::stdout().lock(), file.as_ref(), &checked)?;
+    }
+    match (file, checked) {
+        (Some(file), Err(problems)) => {
+            if !args.json {
+                let count = counted(problems.len() as u64, "problem", "problems");
+                tell(&format!("{count} in {}", file.name), "mend the first one and check again");
+            }
+            Ok(Exit::Problem)
+        }
+        _ => Ok(Exit::Fine),
+    }
 }
+
+fn show<W: Write>(out: &mut W, file: Option<&ConfigFile>, checked: &Result<Config, Vec<Problem>>) -> io::Result<()> {
+    match (file, checked) {
+        (Some(file), Err(problems)) => show_problems(out, file, problems)?,
+        (Some(file), Ok(config)) => {
+            stage(out, Stage::Passed, "syntax")?;
+            stage(out, Stage::Passed, "meaning")?;
+            for notice in &config.notices {
+                write!(out, "{WARNING}warning:{WARNING:#} ")?;
+                show_problem(out, file, notice)?;
+            }
+            writeln!(out, "\n{} is sound. In force:", printable(&file.name))?;
+            explain(out, config)?;
+        }
+        (None, Ok(config)) => {
+            writeln!(out, "there is no config here, so the defaults are in force:")?;
+            explain(out, config)?;
+            writeln!(out, "\nto change them, write loopbreaker.yaml or name a file with `-c`")?;
+        }
+        (None, Err(_)) => {}
+    }
+    out.flush()
+}
+
+/// A problem without a key is one of the text, and a text that cannot be read has no meaning yet.
+fn show_problems<W: Write>(out: &mut W, file: &ConfigFile, problems: &[Problem]) -> io::Result<()> {
+    if problems.iter().any(|problem| problem.path.is_empty()) {
+        stage(out, Stage::Failed, "syntax")?;
+        stage(out, Stage::Skipped, "meaning (mend the syntax first)")?;
+    } else {
+        stage(out, Stage::Passed, "syntax")?;
+        stage(out, Stage::Failed, "meaning")?;
+    }
+    for problem in problems {
+        writeln!(out)?;
+        show_problem(out, file, problem)?;
+    }
+    Ok(())
+}
+
+fn show_problem<W: Write>(out: &mut W, file: &ConfigFile, problem: &Problem) -> io::Result<()> {
+    let key = if problem.path.is_empty() { String::new() } else { format!("{}: ", problem.path) };
+    let place = format!("{}:{}:{}", file.name, problem.line, problem.column);
+    let (place, message) = (printable(&place), format!("{key}{}", problem.message));
+    writeln!(out, "{BOLD}{place}{BOLD:#}: {}", printable(&message))?;
+    snippet::write(out, &file.text, problem.line, problem.column)?;
+    match &problem.hint {
+        Some(hint) => writeln!(out, "  {HINT}hint:{HINT:#} {}", printable(hint)),
+        None => Ok(()),
+    }
+}
+
+fn explain<W: Write>(out: &mut W, config: &Config) -> io::Result<()> {
+    let width = terminal::width().saturating_sub(4).max(20);
+    for sentence in config.explain() {
+        let mut lead = "-";
+        for line in wrap(&printable(&sentence), width) {
+            writeln!(out, "  {lead} {line}")?;
+            lead = " ";
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+fn stage<W: Write>(out: &mut W, stage: Stage, name: &str) -> io::Result<()> {
+    let (sign, style) = match stage {
+        Stage::Passed => ("✓", AnsiColor::Green.on_default()),
+        Stage::Failed => ("✗", AnsiColor::Red.on_default().bold()),
+        Stage::Skipped => ("-", Style::new().dimmed()),
+    };
+    writeln!(out, "{style}{sign}{style:#} {name}")
+}
+
+const BOLD: Style = Style::new().bold();
+const HINT: Style = AnsiColor::Cyan.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();

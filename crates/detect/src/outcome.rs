@@ -44,6 +44,8 @@ pub(crate) struct Facts {
     pub(crate) environmental: bool,
     /// Nothing came back, or "no matches".
     pub(crate) empty: bool,
+    /// No more than a few words, or none at all.
+    pub(crate) brief: bool,
     /// A bare "ok".
     pub(crate) acknowledged: bool,
     /// The tool does not exist, or the agent may not use it.
@@ -76,7 +78,7 @@ impl Outcome {
         let failed = status == Some(Status::Failure);
         let class = if failed { EMPTY } else { 0 };
         let prevented = status == Some(Status::Skipped);
-        Self { result: 0, class, facts: Facts { known, failed, prevented, ..Facts::default() } }
+        Self { result: 0, class, facts: Facts { known, failed, prevented, brief: true, ..Facts::default() } }
     }
 
     fn of_normal(normal: &[u8], status: Option<Status>) -> Self {
@@ -106,6 +108,7 @@ impl Outcome {
             transient: (failed || status.is_none()) && short && has(Signal::Transient),
             environmental: has(Signal::Environmental),
             empty,
+            brief: text.len() <= BRIEF,
             acknowledged: short && !failed && has(Signal::Acknowledged),
             unknown_tool: (failed || short) && has(Signal::UnknownTool),
             prevented: status == Some(Status::Skipped) || (short && has(Signal::Prevented)),
@@ -126,6 +129,8 @@ const ONE_CLASS: &[&str] = &["command not found", "No such container"];
 
 /// Results up to this length are taken at their word; longer ones quote files, logs and pages.
 const SHORT: usize = 600;
+/// Results up to this length acknowledge rather than tell.
+const BRIEF: usize = 120;
 /// Of a longer result this much of head and tail is read for signals.
 const EDGE: usize = 1_500;
 /// An error's line says what it is in its first part.

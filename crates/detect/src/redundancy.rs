@@ -51,9 +51,10 @@ pub struct Redundancy {
     window: Window,
     /// Index of the next step.
     next: usize,
-    /// The last round that was seen, and whether more of its steps may come.
+    /// The last round that was seen.
     round: u64,
-    round_open: bool,
+    /// Whether the agent has done something in it that was not looked at as a sequence yet.
+    acted: bool,
     /// A repeat that may turn out to be part of a cycle, and the cycle's period.
     deferred: Option<(Finding, usize)>,
 }
@@ -65,7 +66,7 @@ impl Redundancy {
     }
 
     pub(crate) fn with_rules(rules: Arc<Rules>) -> Self {
-        Self { rules, window: Window::default(), next: 0, round: 0, round_open: false, deferred: None }
+        Self { rules, window: Window::default(), next: 0, round: 0, acted: false, deferred: None }
     }
 
     /// Takes one step in and says what became certain with it.
@@ -84,14 +85,14 @@ impl Redundancy {
 
     /// [`observe`](Self::observe) with the result already read.
     pub fn observe_read(&mut self, step: &Step<'_>, outcome: Outcome) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        self.enter_round(step, &mut findings);
         let index = self.next;
         self.next += 1;
+        let mut findings = Vec::new();
         // A call that never ran taught the agent nothing, and one that we blocked must not feed its own alarm.
         if outcome.facts.prevented && step.tool.is_some() {
             return findings;
         }
+        self.enter_round(step, index, &mut findings);
         let mut print = Print::of(step, outcome, &self.rules);
         print.index = index;
         print.round = self.round;
@@ -111,6 +112,7 @@ impl Redundancy {
                     (print.form == Form::Text && print.outcome.result != 0).then_some(print.outcome.result);
                 let heard = reply.is_some_and(|reply| !self.window.has_reply(reply));
                 self.window.push(print, self.rules.window());
+                self.acted = true;
                 if heard {
                     self.window.start_afresh(index + 1);
                 }
@@ -159,7 +161,7 @@ impl Redundancy {
     /// Forgets everything, as for a new session.
     pub fn reset(&mut self) {
         self.window.clear();
-        self.round_open = false;
+        self.acted = false;
         self.deferred = None;
     }
 
@@ -168,20 +170,19 @@ impl Redundancy {
         self.next
     }
 
-    fn enter_round(&mut self, step: &Step<'_>, findings: &mut Vec<Finding>) {
-        if step.round == Some(self.round) && self.round_open {
+    fn enter_round(&mut self, step: &Step<'_>, index: usize, findings: &mut Vec<Finding>) {
+        if step.round == Some(self.round) && self.acted {
             return;
         }
         self.end_round(findings);
         match step.round {
-            Some(round) if round > self.round || self.next == 0 => self.round = round,
+            Some(round) if round > self.round || index == 0 => self.round = round,
             Some(round) if self.window.newest_first().any(|print| print.round == round) => {
                 self.window.roll_back(round);
                 self.round = round;
             }
             _ => self.round += 1,
         }
-        self.round_open = true;
     }
 
     /// Compares a step with the rounds before its own.
@@ -227,7 +228,10 @@ impl Redundancy {
         let finding = best.into_finding(step, print.index);
         match continued {
             Some(period) if matches!(finding.kind, Kind::Repeat | Kind::FailingRepeat | Kind::Churn) => {
-                self.deferred.get_or_insert((finding, period));
+                let weaker = self.deferred.as_ref().is_none_or(|(kept, _)| kept.severity <= finding.severity);
+                if weaker {
+                    self.deferred = Some((finding, period));
+                }
             }
             _ => findings.push(finding),
         }
@@ -235,13 +239,15 @@ impl Redundancy {
 
     /// The last round is complete: looks for cycles that end with it.
     fn end_round(&mut self, findings: &mut Vec<Finding>) {
-        if !std::mem::take(&mut self.round_open) {
+        if !std::mem::take(&mut self.acted) {
             return;
         }
         self.window.settle_last_round();
         let Some(sighting) = cycle::cycle(&self.window) else { return };
         let Some(last) = sighting.evidence.last().copied() else { return };
-        self.deferred = None;
+        if sighting.severity == Severity::Loop {
+            self.deferred = None;
+        }
         findings.retain(|finding| finding.step != last || finding.severity > sighting.severity);
         findings.push(sighting.into_finding(&Step::default(), last));
     }

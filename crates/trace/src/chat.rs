@@ -34,10 +34,7 @@ impl Reader for Chat {
         }
         let exchange: Exchange<'_> = record.parse()?;
         if exchange.is_message() {
-            let mut events = Vec::new();
-            messages::events(record, record.parse()?, &mut |event| events.push(event))?;
-            self.single.take(out.name(), events, out);
-            return Ok(());
+            return self.single.walk(out.name(), out, |take| messages::events(record, record.parse()?, take));
         }
         if exchange.messages.or(exchange.input).or(exchange.output).is_none() {
             return Err(

@@ -27,20 +27,17 @@ impl ClaudeCode {
 impl Reader for ClaudeCode {
     fn record(&mut self, record: Record<'_>, out: &mut Output<'_>) -> Result<(), Problem> {
         let entry: Entry<'_> = record.parse()?;
-        let mut events = Vec::new();
-        entry.events(record, &mut |event| events.push(event))?;
-        if events.is_empty() && !entry.is_turn() {
+        let compacts = entry.is_compaction();
+        if !compacts && !entry.is_turn() {
             return Ok(());
         }
         let id = entry.run(out.name());
-        let state = &mut self.runs.get(&id, out).state;
         // The boundary and the summary behind it are one compaction.
-        let compacts = events.iter().any(|event| matches!(event, Event::Compacted { .. }));
-        let again = compacts && state.compacted;
-        state.compacted = compacts;
-        if !again {
-            self.runs.take(&id, events, out);
+        if compacts && self.runs.get(&id, out).state.compacted {
+            return Ok(());
         }
+        self.runs.walk(&id, out, |take| entry.events(record, take))?;
+        self.runs.get(&id, out).state.compacted = compacts;
         Ok(())
     }
 
@@ -107,18 +104,29 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Whether the entry is part of the conversation, even when nothing in it is a step.
+    /// Whether the entry is part of the conversation.
     fn is_turn(&self) -> bool {
-        self.message.is_some()
-            && self.kind.as_ref().is_some_and(|kind| matches!(&*kind.0, "user" | "assistant"))
+        self.message.is_some() && matches!(self.kind(), Some("user" | "assistant"))
+    }
+
+    /// Whether the history was compacted here.
+    fn is_compaction(&self) -> bool {
+        let is_boundary = self.subtype.as_ref().is_some_and(|subtype| subtype.0 == "compact_boundary");
+        match self.kind() {
+            Some("system") => is_boundary,
+            Some("user") => self.is_compact_summary == Some(true),
+            _ => false,
+        }
+    }
+
+    fn kind(&self) -> Option<&str> {
+        self.kind.as_ref().map(|kind| &*kind.0)
     }
 
     fn events(&self, record: Record<'a>, take: &mut dyn FnMut(Event<'a>)) -> Result<(), Problem> {
         let time = self.timestamp.as_ref().and_then(|text| time::parse(&text.0));
-        let subtype = self.subtype.as_ref().map(|subtype| &*subtype.0);
-        match self.kind.as_ref().map(|kind| &*kind.0) {
-            Some("system") if subtype == Some("compact_boundary") => take(Event::Compacted { time }),
-            Some("user") if self.is_compact_summary == Some(true) => take(Event::Compacted { time }),
+        match self.kind() {
+            _ if self.is_compaction() => take(Event::Compacted { time }),
             Some("user") => self.heard(record, time, take)?,
             Some("assistant") => self.answered(record, time, take)?,
             _ => {}

@@ -83,9 +83,12 @@ pub(crate) fn text<'a>(record: Record<'a>, content: &'a RawValue) -> Result<Cow<
     let mut is_blocks = true;
     record.each(content.get(), |raw: &'a RawValue| {
         // A list of anything but blocks is data that the tool returned.
-        match parsed(record, raw) {
-            Ok(block) if block.kind.is_some() => parts.extend(block.words()),
-            _ => is_blocks = false,
+        is_blocks = is_blocks && raw.get().starts_with('{');
+        if is_blocks {
+            match parsed(record, raw) {
+                Ok(block) if block.kind.is_some() => parts.extend(block.words()),
+                _ => is_blocks = false,
+            }
         }
         Ok(())
     })?;

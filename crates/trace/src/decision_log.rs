@@ -47,7 +47,7 @@ impl DecisionLogs {
             // comes again is the same step once more, and finds no open call.
             let outcome = Outcome { result, status, tokens: delta.tokens_consumed, cost_usd };
             let call = CallName { id: trace_id, tool: None };
-            self.runs.take(&id, [Event::Returned { call, outcome }], out);
+            self.runs.take(&id, out, |take| take(Event::Returned { call, outcome }));
         } else {
             let round = session.round_of(meta.parent_step_id.as_ref().map(|parent| &*parent.0));
             let held = Held {
@@ -67,7 +67,10 @@ impl DecisionLogs {
             };
             let answer = Answer { id: Some(Cow::Owned(round.to_string())), ..Answer::default() };
             let waits_for = trace_id.filter(|_| status == Some(Status::Pending));
-            self.runs.take(&id, [Event::Answer(answer), Event::Called { waits_for, step: held }], out);
+            self.runs.take(&id, out, |take| {
+                take(Event::Answer(answer));
+                take(Event::Called { waits_for, step: held });
+            });
         }
         if log.control.is_some_and(|control| control.is_terminal == Some(true)) {
             self.runs.end(&id, out);
@@ -220,4 +223,37 @@ struct StateDelta {
 #[derive(Deserialize)]
 struct Control {
     is_terminal: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_a_step_is_what_came_on_top() {
+        let mut session = Session::default();
+        let paid: Vec<_> = [0.5, 0.5, 0.75, 0.25, 1.0].map(|total| session.pay(total)).to_vec();
+        assert_eq!(paid, [0.5, 0.0, 0.25, 0.0, 0.25]);
+    }
+
+    #[test]
+    fn steps_with_the_same_parent_are_one_round_and_roots_are_a_round_each() {
+        let mut session = Session::default();
+        let parents = [None, Some("a"), Some("a"), Some("b"), Some(""), None];
+        assert_eq!(parents.map(|parent| session.round_of(parent)), [0, 1, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_child_that_comes_before_its_parent_is_in_the_parents_session() {
+        let mut logs = DecisionLogs::new();
+        let meta = |trace_id, parent| Meta {
+            trace_id: Some(Text(Cow::Borrowed(trace_id))),
+            parent_step_id: Some(Text(Cow::Borrowed(parent))),
+            ..Meta::default()
+        };
+        assert_eq!(&*logs.session(&meta("child", "root"), "x"), "root");
+        assert_eq!(&*logs.session(&meta("root", ""), "x"), "root");
+        let seen = logs.steps.get(hash(b"root")).map(|seen| seen.itself);
+        assert_eq!(seen, Some(false), "the root itself is still to come");
+    }
 }

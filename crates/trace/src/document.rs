@@ -105,7 +105,7 @@ impl<R: BufRead> Records<R> {
                 }
             };
             if self.document.len() + text.len() >= self.max {
-                return Ok(self.give_up(begin, Problem { line: begin, message: self.too_large() }));
+                return Ok(self.stop(Problem { line: begin, message: self.too_large() }));
             }
             self.document.push_str(text);
             self.document.push('\n');
@@ -139,8 +139,7 @@ impl<R: BufRead> Records<R> {
         }
     }
 
-    /// The lines since `begin` are no document. Where they make sense one by one, they are read that way; otherwise
-    /// nothing behind this place has a beginning that could be found.
+    /// The lines since `begin` are no document. Where they make sense one by one, they are read that way.
     fn give_up(&mut self, begin: u64, problem: Problem) -> Found {
         let mut others = self.document.lines().skip(1);
         let last = self.document.lines().last();
@@ -152,9 +151,15 @@ impl<R: BufRead> Records<R> {
             let found = if problem.line < held { self.line_again() } else { None };
             return found.unwrap_or(Found::Problem(problem));
         }
+        self.stop(problem)
+    }
+
+    /// Reads nothing any more: behind a document without an end, no place is known where another one begins.
+    fn stop(&mut self, mut problem: Problem) -> Found {
         self.mode = Mode::Finished;
-        let message = format!("{} (nothing behind this place was read)", problem.message);
-        Found::Problem(Problem { message, ..problem })
+        self.document = String::new();
+        problem.message.push_str(" (nothing behind this place was read)");
+        Found::Problem(problem)
     }
 
     /// The next line of what was taken for a document.

@@ -38,10 +38,7 @@ impl Reader for OpenHands {
             return whole_run(&id, out, |take| list(record, history.get(), take));
         }
         let happening: Happening<'_> = record.parse()?;
-        let mut events = Vec::new();
-        happening.events(record, &mut |event| events.push(event))?;
-        self.single.take(out.name(), events, out);
-        Ok(())
+        self.single.walk(out.name(), out, |take| happening.events(record, take))
     }
 
     fn finish(&mut self, out: &mut Output<'_>) {

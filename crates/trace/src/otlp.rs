@@ -30,20 +30,21 @@ impl Otlp {
 
 impl Reader for Otlp {
     fn record(&mut self, record: Record<'_>, out: &mut Output<'_>) -> Result<(), Problem> {
-        let mut deeds = deeds_of(record)?;
-        deeds.sort_by_key(|deed| deed.start);
-        for deed in &deeds {
-            if let (Some(trace), Some(run)) = (deed.trace_hash(), &deed.run)
-                && self.conversations.get(trace).is_none()
-            {
-                self.conversations.insert(trace, Rc::from(&**run));
+        // Only the place of a span is kept, since what is read from it may be larger than the span itself.
+        let mut starts: Vec<(u64, &RawValue)> = Vec::new();
+        each_span(record, &mut |span| {
+            let Some(deed) = Deed::of(record, span)? else { return Ok(()) };
+            self.learn(&deed);
+            if deed.is_call() || deed.is_answer() {
+                starts.push((deed.start, span));
             }
-        }
-        for deed in deeds {
-            let id = self.run_of(&deed, out.name());
-            let events = deed.events();
-            if !events.is_empty() {
-                self.runs.take(&id, events, out);
+            Ok(())
+        })?;
+        starts.sort_by_key(|(start, _)| *start);
+        for (_, span) in starts {
+            if let Some(deed) = Deed::of(record, span)? {
+                let id = self.run_of(&deed, out.name());
+                self.runs.take(&id, out, |take| deed.events().into_iter().for_each(take));
             }
         }
         Ok(())
@@ -55,6 +56,14 @@ impl Reader for Otlp {
 }
 
 impl Otlp {
+    fn learn(&mut self, deed: &Deed<'_>) {
+        if let (Some(trace), Some(run)) = (deed.trace_hash(), &deed.run)
+            && self.conversations.get(trace).is_none()
+        {
+            self.conversations.insert(trace, Rc::from(&**run));
+        }
+    }
+
     /// The conversation that is named, else that of the trace, else the trace itself.
     fn run_of(&self, deed: &Deed<'_>, name: &str) -> Rc<str> {
         let of_trace = || deed.trace_hash().and_then(|trace| self.conversations.get(trace)).map(Rc::clone);
@@ -63,14 +72,15 @@ impl Otlp {
     }
 }
 
-fn deeds_of(record: Record<'_>) -> Result<Vec<Deed<'_>>, Problem> {
-    let mut deeds = Vec::new();
+/// Visits the spans of one or of several exports.
+fn each_span<'a>(
+    record: Record<'a>,
+    visit: &mut dyn FnMut(&'a RawValue) -> Result<(), Problem>,
+) -> Result<(), Problem> {
     if record.is_array() {
-        record.each(record.text, |export: Export<'_>| export.deeds(record, &mut |deed| deeds.push(deed)))?;
-    } else {
-        record.parse::<Export<'_>>()?.deeds(record, &mut |deed| deeds.push(deed))?;
+        return record.each(record.text, |export: Export<'a>| export.each_span(record, visit));
     }
-    Ok(deeds)
+    record.parse::<Export<'a>>()?.each_span(record, visit)
 }
 
 #[derive(Deserialize)]
@@ -81,17 +91,15 @@ struct Export<'a> {
 }
 
 impl<'a> Export<'a> {
-    fn deeds(&self, record: Record<'a>, take: &mut dyn FnMut(Deed<'a>)) -> Result<(), Problem> {
+    fn each_span(
+        &self,
+        record: Record<'a>,
+        visit: &mut dyn FnMut(&'a RawValue) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
         record.each(self.resource_spans.get(), |resource: ResourceSpans<'a>| {
             let Some(scopes) = resource.scope_spans else { return Ok(()) };
             record.each(scopes.get(), |scope: ScopeSpans<'a>| {
-                let Some(spans) = scope.spans else { return Ok(()) };
-                record.each(spans.get(), |span: Span<'a>| {
-                    if let Some(deed) = Deed::of(record, span)? {
-                        take(deed);
-                    }
-                    Ok(())
-                })
+                scope.spans.map_or(Ok(()), |spans| record.each(spans.get(), &mut *visit))
             })
         })
     }
@@ -146,7 +154,8 @@ struct Deed<'a> {
 }
 
 impl<'a> Deed<'a> {
-    fn of(record: Record<'a>, span: Span<'a>) -> Result<Option<Self>, Problem> {
+    fn of(record: Record<'a>, span: &'a RawValue) -> Result<Option<Self>, Problem> {
+        let span: Span<'a> = record.parse_part(span)?;
         let Some(attributes) = span.attributes else { return Ok(None) };
         let mut deed = Self::default();
         let mut session = None;

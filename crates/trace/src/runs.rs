@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use loopbreaker::Step;
 
+use crate::Problem;
 use crate::conversation::{Conversation, Event};
 use crate::output::Output;
 
@@ -53,20 +54,32 @@ impl<S: Default> Runs<S> {
         run
     }
 
-    /// Takes the events of one record.
-    pub(crate) fn take<'e>(
+    /// Takes the events of one record, through which `walk` goes twice: nothing is taken of a record with a problem.
+    pub(crate) fn walk<'e>(
         &mut self,
         id: &str,
-        events: impl IntoIterator<Item = Event<'e>>,
         out: &mut Output<'_>,
-    ) {
+        mut walk: impl FnMut(&mut dyn FnMut(Event<'e>)) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        walk(&mut |_| ())?;
+        self.take(id, out, walk)
+    }
+
+    /// Takes the events of a record that is known to have no problem.
+    pub(crate) fn take<'e, T>(
+        &mut self,
+        id: &str,
+        out: &mut Output<'_>,
+        walk: impl FnOnce(&mut dyn FnMut(Event<'e>)) -> T,
+    ) -> T {
         let run = self.get(id, out);
         let before = run.conversation.bytes();
-        for event in events {
+        let done = walk(&mut |event| {
             run.conversation.take(event.into_owned(), &mut |step: &Step<'_>| out.step(&run.name, step));
-        }
+        });
         let after = run.conversation.bytes();
         self.bytes = (self.bytes + after).saturating_sub(before);
+        done
     }
 
     /// Ends one run.
@@ -128,7 +141,7 @@ const MAX_BYTES: usize = 32 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Problem, Sink};
+    use crate::Sink;
 
     #[derive(Default)]
     struct Ends(Vec<String>);

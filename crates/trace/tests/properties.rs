@@ -204,7 +204,7 @@ impl Sink for Back {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
     fn no_bytes_make_a_reader_panic(input in prop::collection::vec(any::<u8>(), 0..300)) {

@@ -23,6 +23,10 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
         }
         let matching =
             newest.clone().zip(newest.clone().skip(period)).take_while(|(a, b)| a.equals(b)).count();
+        // Counted from where the sequence started, a copy is complete here: each copy is found once.
+        if matching % period != 0 {
+            return None;
+        }
         let copies = matching / period + 1;
         let unit = newest.clone().take(period);
         let of_one_step = unit.clone().skip(1).all(|print| print.equals(last));

@@ -7,7 +7,7 @@ use crate::redundancy::sighting::{Sight, Sighting, Threshold, occurrences};
 use crate::redundancy::window::Window;
 
 const REPEAT: Threshold = Threshold::new(2, 3);
-/// A tool that moves through something outside answers every move with the same "ok".
+/// A tool that moves through something outside answers every move with the same few words.
 const MOVE: Threshold = Threshold::new(4, 6);
 const POLL: Threshold = Threshold::new(10, 20);
 /// Polling on after the answer was final.
@@ -35,7 +35,7 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
     let facts = now.outcome.facts;
     let (kind, threshold) = if now.is_waiting() {
         (Kind::StalePoll, if facts.terminal { FINAL_POLL } else { POLL })
-    } else if now.does.moves && (!facts.known || facts.empty || facts.acknowledged || now.outcome.result == 0)
+    } else if now.does.moves && facts.brief
     {
         (Kind::Repeat, MOVE)
     } else {

@@ -1,0 +1,299 @@
+//! Each kind of loop: when it is one, and the nearest thing that is none.
+
+use loopbreaker::{Kind, Severity, Status};
+
+use crate::script::{call, edit, findings, loops, read, says, sh, times, verdict, write};
+
+#[test]
+fn the_third_equal_answer_is_a_repeat() {
+    let found = findings(&times(3, &[sh("ls", "a b")]));
+    let severities: Vec<_> = found.iter().map(|finding| (finding.step, finding.severity)).collect();
+    assert_eq!(severities, [(1, Severity::Warning), (2, Severity::Loop)]);
+    assert_eq!((found[1].kind, found[1].count, found[1].onset), (Kind::Repeat, 3, 0));
+    assert_eq!(found[1].evidence, [0, 1, 2]);
+}
+
+#[test]
+fn a_repeat_is_found_across_other_steps() {
+    let mut run = Vec::new();
+    for other in ["a", "b", "c"] {
+        run.push(sh("git status", "clean"));
+        run.extend((0..5).map(|part| read(&format!("{other}{part}.rs"), &format!("text {other}{part}"))));
+    }
+    assert_eq!(loops(&run), [Kind::Repeat]);
+}
+
+#[test]
+fn a_repeat_out_of_the_window_is_forgotten() {
+    let mut run = Vec::new();
+    for round in 0..3 {
+        run.push(sh("git status", "clean"));
+        run.extend((0..70).map(|part| read(&format!("{round}-{part}.rs"), &format!("text {round} {part}"))));
+    }
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn two_equal_answers_are_only_a_warning() {
+    assert_eq!(verdict(&times(2, &[sh("ls", "a b")])), Some(Severity::Warning));
+}
+
+#[test]
+fn a_failure_that_tells_other_numbers_is_still_the_same_failure() {
+    let run: Vec<_> = (3..6)
+        .map(|line| sh("make", &format!("error: line {line}0: missing separator")).status(Status::Failure))
+        .collect();
+    assert_eq!(loops(&run), [Kind::FailingRepeat]);
+}
+
+#[test]
+fn another_class_of_failure_is_news() {
+    let errors = ["KeyError: 'a'", "IndexError: out of range", "TypeError: bad operand", "OSError: gone"];
+    let run = errors.map(|error| sh("python x.py", error).status(Status::Failure));
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn a_failure_survives_words_from_outside() {
+    let run: Vec<_> = (0..3)
+        .flat_map(|turn| {
+            let failed = sh("make", "error: no rule to make target").status(Status::Failure);
+            [crate::script::user(&format!("please try {turn}")), failed]
+        })
+        .collect();
+    assert_eq!(loops(&run), [Kind::FailingRepeat]);
+}
+
+#[test]
+fn a_cycle_is_named_by_its_period_and_copies() {
+    let unit = [read("a", "A"), sh("grep foo a", "bar"), sh("git log", "c1")];
+    let found = findings(&times(3, &unit));
+    let cycle = found.iter().find(|finding| finding.severity == Severity::Loop).unwrap();
+    assert_eq!((cycle.kind, cycle.period, cycle.count, cycle.step, cycle.onset), (Kind::Cycle, 3, 3, 8, 0));
+    assert_eq!(cycle.evidence, (0..9).collect::<Vec<_>>());
+}
+
+#[test]
+fn two_copies_of_a_cycle_are_only_a_warning() {
+    let run = times(2, &[read("a", "A"), read("b", "B")]);
+    assert_eq!(verdict(&run), Some(Severity::Warning));
+}
+
+#[test]
+fn a_cycle_with_one_new_answer_is_none() {
+    let run: Vec<_> =
+        (0..4).flat_map(|turn| [read("a", "A"), sh("cat counter", &format!("{turn}"))]).take(4).collect();
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn a_cycle_that_breaks_off_is_still_a_repeat() {
+    let mut run = times(2, &[read("a", "A"), read("b", "B")]);
+    run.extend([read("a", "A"), read("c", "C")]);
+    assert_eq!(loops(&run), [Kind::Repeat]);
+}
+
+#[test]
+fn variations_of_a_failing_call_are_churn() {
+    let run = ["-v", "-i k1", "-i k2", "-4", "-6"]
+        .map(|option| sh(&format!("ssh {option} host true"), "Permission denied (publickey).").status(Status::Failure));
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
+fn the_same_failure_of_quite_different_calls_takes_longer() {
+    let run = ["alpha beta", "gamma delta", "epsilon zeta"]
+        .map(|words| call("search", &format!("{{\"q\":{words:?}}}"), "error: index is corrupt").status(Status::Failure));
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn one_question_in_many_spellings_with_one_answer_is_churn() {
+    let run = ["foo bar", "bar foo", "foo|bar", "bar|foo", "foo.*bar", "(foo|bar)"]
+        .map(|pattern| call("grep", &format!("{{\"pattern\":{pattern:?}}}"), "no match"));
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
+fn different_questions_with_one_answer_are_work() {
+    let run: Vec<_> = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
+        .iter()
+        .map(|word| call("grep", &format!("{{\"pattern\":\"{word}\"}}"), "no match"))
+        .collect();
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn edits_there_and_back_oscillate() {
+    let run = times(2, &[edit("a.rs", "x", "y"), edit("a.rs", "y", "x")]);
+    let found = findings(&run);
+    assert!(found.iter().any(|finding| finding.kind == Kind::Oscillation && finding.severity == Severity::Loop));
+}
+
+#[test]
+fn whole_contents_there_and_back_oscillate() {
+    let run = times(2, &[write("a.rs", "one"), write("a.rs", "two")]);
+    assert!(loops(&run).contains(&Kind::Oscillation));
+}
+
+#[test]
+fn one_change_of_mind_is_only_a_warning() {
+    let run = [edit("a.rs", "x", "y"), edit("a.rs", "y", "x")];
+    assert_eq!(verdict(&run), Some(Severity::Warning));
+}
+
+#[test]
+fn the_same_content_in_other_files_is_work() {
+    let run: Vec<_> = (0..6).map(|file| write(&format!("{file}/mod.rs"), "//! empty")).collect();
+    assert_eq!(verdict(&run), None);
+}
+
+fn page(number: usize) -> crate::script::Line {
+    call("list_items", &format!("{{\"page\":{number}}}"), &format!("items of page {number}"))
+}
+
+#[test]
+fn pages_read_again_from_the_start_are_a_sweep() {
+    let run: Vec<_> = (1..=5).chain(1..=3).map(page).collect();
+    assert_eq!(loops(&run), [Kind::Sweep]);
+}
+
+#[test]
+fn a_second_look_at_one_page_is_no_sweep() {
+    let run: Vec<_> = (1..=5).chain([2, 6, 7, 3, 8]).map(page).collect();
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn pages_whose_items_changed_are_read_again_for_a_reason() {
+    let again = |number| call("list_items", &format!("{{\"page\":{number}}}"), &format!("new items of {number}"));
+    let run: Vec<_> = (1..=5).map(page).chain((1..=5).map(again)).collect();
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn a_poll_may_stand_still_for_a_while() {
+    let run = times(9, &[call("get_job_status", r#"{"id":7}"#, "state: queued")]);
+    assert_eq!(verdict(&run), None);
+    let run = times(12, &[call("get_job_status", r#"{"id":7}"#, "state: queued")]);
+    assert_eq!(verdict(&run), Some(Severity::Warning));
+}
+
+#[test]
+fn a_poll_that_never_moves_is_stale() {
+    let run = times(20, &[call("get_job_status", r#"{"id":7}"#, "state: queued")]);
+    assert_eq!(loops(&run), [Kind::StalePoll]);
+}
+
+#[test]
+fn polling_a_finished_job_is_stale_soon() {
+    let run = times(6, &[call("get_job_status", r#"{"id":7}"#, "state: completed")]);
+    assert_eq!(loops(&run), [Kind::StalePoll]);
+}
+
+#[test]
+fn waiting_and_asking_in_turns_is_a_poll_too() {
+    let run = times(8, &[sh("sleep 5", ""), sh("kubectl get pod x", "x Pending")]);
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn the_same_words_three_times_are_a_monologue() {
+    assert_eq!(loops(&times(3, &[says("I will now fix the bug.")])), [Kind::Monologue]);
+}
+
+#[test]
+fn nearly_the_same_words_are_a_monologue_a_little_later() {
+    let run = [
+        "I will now look into the parser and fix the failing test for empty input",
+        "Now I will look into the parser and fix the failing test for the empty input",
+        "I will look into the parser now and fix the failing test for empty input",
+        "So now I will look into the parser and fix that failing test for empty input",
+    ]
+    .map(says);
+    assert_eq!(loops(&run), [Kind::Monologue]);
+}
+
+#[test]
+fn a_plan_that_goes_on_is_no_monologue() {
+    let run = [
+        "First the lexer needs a token for the empty string.",
+        "Next comes the parser, which has to accept it.",
+        "After that the printer should write it back.",
+        "Finally, the documentation deserves an example.",
+    ]
+    .map(says);
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn words_between_new_results_are_no_monologue() {
+    let run: Vec<_> = (0..6)
+        .flat_map(|file| [says("Let me look at the next file in the list now."), read(&format!("{file}.rs"), &format!("{file}"))])
+        .collect();
+    assert_ne!(loops(&run), [Kind::Churn]);
+    assert!(findings(&run).iter().all(|finding| finding.kind == Kind::Monologue || finding.severity == Severity::Warning));
+}
+
+#[test]
+fn a_chant_inside_one_answer_is_found_at_once() {
+    let found = findings(&[says(&"I am checking the file now. ".repeat(30))]);
+    assert_eq!((found[0].kind, found[0].severity, found[0].step), (Kind::Chant, Severity::Loop, 0));
+}
+
+#[test]
+fn a_chant_is_seen_in_the_reasoning_of_a_call_too() {
+    let mut line = read("a", "A");
+    line.thought = Some("Wait, let me think about it again. ".repeat(20));
+    assert_eq!(loops(&[line]), [Kind::Chant]);
+}
+
+#[test]
+fn a_tool_that_does_not_exist_is_none_with_other_arguments_either() {
+    let run: Vec<_> =
+        (0..3).map(|n| call("frobnicate", &format!("{{\"n\":{n}}}"), "Error: unknown tool 'frobnicate'")).collect();
+    assert_eq!(loops(&run), [Kind::UnknownTool]);
+}
+
+#[test]
+fn the_same_write_again_is_a_repeat_whatever_it_answers() {
+    let run: Vec<_> = (1..4)
+        .map(|size| call("append_file", r#"{"path":"log","text":"x"}"#, &format!("log has {size}00 lines")))
+        .collect();
+    assert_eq!(loops(&run), [Kind::Repeat]);
+}
+
+#[test]
+fn different_words_to_one_canned_reply_are_a_monologue() {
+    let texts = [
+        "Is there anything else that I should do?",
+        "Thank you for working with me on this.",
+        "It was a pleasure to explore the problem.",
+        "Should anything else come up, let me know.",
+        "Farewell, and all the best for the project.",
+        "As nothing remains, this concludes it.",
+    ];
+    let run = texts.map(|text| {
+        let mut line = says(text);
+        line.result = Some("Please go on.".into());
+        line
+    });
+    assert_eq!(loops(&run), [Kind::Monologue]);
+}
+
+#[test]
+fn every_finding_explains_itself() {
+    let runs = [
+        times(3, &[sh("ls", "a b")]),
+        times(3, &[read("a", "A"), read("b", "B")]),
+        times(3, &[says("I will now fix the bug.")]),
+    ];
+    for run in runs {
+        for finding in findings(&run) {
+            assert!(finding.message.len() > 20 && !finding.prevented_by.is_empty());
+            assert!(finding.evidence.is_sorted() && finding.evidence.contains(&finding.onset));
+            assert!(finding.evidence.iter().all(|step| *step <= finding.step), "only steps up to it were used");
+            assert!((0.0..=1.0).contains(&finding.score));
+        }
+    }
+}

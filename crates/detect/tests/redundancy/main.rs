@@ -1,0 +1,6 @@
+//! What the redundancy detector must see, and above all what it must not.
+
+mod kinds;
+mod properties;
+mod script;
+mod vetoes;

@@ -1,0 +1,236 @@
+//! What keeps the detector quiet, each veto beside the loop that it does not excuse.
+
+use loopbreaker::{Effect, Kind, RedundancyConfig, Severity, Status, ToolPattern, ToolProfile};
+
+use crate::script::{Line, call, compaction, edit, findings, findings_with, loops, read, sh, times, user, verdict};
+
+#[test]
+fn another_answer_restarts_the_count() {
+    let run: Vec<_> = ["10%", "10%", "20%", "20%", "30%", "30%"].map(|done| sh("cat progress", done)).into();
+    assert_eq!(verdict(&run), Some(Severity::Warning));
+}
+
+#[test]
+fn another_answer_does_not_silence_later_repeats() {
+    let run: Vec<_> = ["10%", "20%", "30%", "30%", "30%"].map(|done| sh("cat progress", done)).into();
+    assert_eq!(loops(&run), [Kind::Repeat]);
+}
+
+#[test]
+fn a_test_run_after_each_edit_is_work() {
+    let run: Vec<_> = (0..4)
+        .flat_map(|n| {
+            let test = sh("cargo test", "FAILED parser::empty_input").status(Status::Failure);
+            [edit("a.rs", &format!("x{n}"), &format!("y{n}")), test]
+        })
+        .collect();
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn an_edit_that_failed_excuses_nothing() {
+    let run: Vec<_> = (0..4)
+        .flat_map(|n| {
+            let mut edit = edit("a.rs", &format!("x{n}"), &format!("y{n}")).status(Status::Failure);
+            edit.result = Some(format!("error {n}{n}: other text was expected at {n}"));
+            [edit, sh("cargo test", "FAILED parser::empty_input").status(Status::Failure)]
+        })
+        .collect();
+    assert!(loops(&run).contains(&Kind::FailingRepeat));
+}
+
+#[test]
+fn the_same_edit_again_excuses_nothing() {
+    let test = || sh("cargo test", "FAILED parser::empty_input").status(Status::Failure);
+    let run = times(4, &[edit("a.rs", "x", "y"), test()]);
+    assert!(!loops(&run).is_empty());
+}
+
+#[test]
+fn a_write_elsewhere_does_not_excuse_reading_the_same_file() {
+    let run: Vec<_> = (0..3)
+        .flat_map(|n| [read("src/a.rs", "A"), edit("docs/b.md", &format!("x{n}"), &format!("y{n}"))])
+        .collect();
+    assert_eq!(loops(&run), [Kind::Repeat]);
+}
+
+#[test]
+fn a_write_in_the_folder_excuses_listing_it() {
+    let run: Vec<_> = (0..3)
+        .flat_map(|n| [sh("ls src/", "a.rs b.rs"), edit("src/a.rs", &format!("x{n}"), &format!("y{n}"))])
+        .collect();
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn writes_are_known_from_shell_verbs() {
+    for command in ["sed -i s/a/NNN/ f.py", "cat <<'EOF' > f.py\nNNN\nEOF", "echo NNN >> f.py", "git checkout NNN"] {
+        let run: Vec<_> = (0..3)
+            .flat_map(|n| [sh("pytest -q", "1 failed"), sh(&command.replace("NNN", &format!("v{n}")), "")])
+            .collect();
+        assert_ne!(verdict(&run), Some(Severity::Loop), "{command}");
+    }
+}
+
+#[test]
+fn looking_around_excuses_nothing() {
+    for command in ["cat f.py # NNN", "grep NNN f.py", "git log -NNN"] {
+        let run: Vec<_> = (0..3)
+            .flat_map(|n| [sh("pytest -q", "1 failed"), sh(&command.replace("NNN", &format!("{n}")), &format!("seen {n}"))])
+            .collect();
+        assert_eq!(verdict(&run), Some(Severity::Loop), "{command}");
+    }
+}
+
+#[test]
+fn an_unknown_effect_is_a_write_only_when_it_is_new_and_went_well() {
+    let between = |result: &str, status| {
+        let run: Vec<_> = (0..3)
+            .flat_map(|n| {
+                let deploy = call("deploy", &format!("{{\"n\":{n}}}"), result).status(status);
+                [call("get_version", "{}", "1.2"), deploy]
+            })
+            .collect();
+        loops(&run)
+    };
+    assert_eq!(between("deployed", Status::Success), []);
+    assert!(between("error: quota is used up", Status::Failure).contains(&Kind::Repeat));
+}
+
+#[test]
+fn a_declared_effect_wins() {
+    let profile = ToolProfile { effect: Some(Effect::Read), ..ToolProfile::default() };
+    let config = RedundancyConfig::default().with_tool(ToolPattern::new("deploy"), profile).unwrap();
+    let run: Vec<_> = (0..3)
+        .flat_map(|n| [call("get_version", "{}", "1.2"), call("deploy", &format!("{{\"n\":{n}}}"), &format!("done {n}"))])
+        .collect();
+    assert!(findings_with(&config, &run).iter().any(|finding| finding.severity == Severity::Loop));
+}
+
+#[test]
+fn a_loop_key_leaves_out_the_fields_that_do_not_count() {
+    let profile = ToolProfile { loop_key: vec!["q".into()], ..ToolProfile::default() };
+    let config = RedundancyConfig::default().with_tool(ToolPattern::new("search"), profile).unwrap();
+    let run: Vec<_> =
+        (0..3).map(|n| call("search", &format!("{{\"q\":\"rust\",\"request_id\":{n}}}"), "ten pages")).collect();
+    assert!(findings_with(&config, &run).iter().any(|finding| finding.kind == Kind::Repeat));
+    assert!(findings(&run).iter().all(|finding| finding.kind != Kind::Repeat));
+}
+
+#[test]
+fn what_a_tools_results_may_ignore_can_be_declared() {
+    let profile = ToolProfile { ignore_result: vec!["ticket-[a-z]+".into()], ..ToolProfile::default() };
+    let config = RedundancyConfig::default().with_tool(ToolPattern::new("ask_*"), profile).unwrap();
+    let run: Vec<_> = ["a", "b", "c"].map(|id| call("ask_help", "{}", &format!("see ticket-{id}"))).into();
+    assert!(findings_with(&config, &run).iter().any(|finding| finding.severity == Severity::Loop));
+    assert_eq!(findings(&run), []);
+}
+
+#[test]
+fn passing_failures_are_back_off_and_never_a_loop() {
+    for error in ["429 Too Many Requests", "503 Service Unavailable", "connection reset by peer", "request timed out"] {
+        let run = times(8, &[call("http_get", r#"{"url":"http://x"}"#, error).status(Status::Failure)]);
+        let found = findings(&run);
+        assert!(found.iter().all(|finding| finding.kind == Kind::Retry), "{error}: {found:?}");
+        assert_eq!(verdict(&run), Some(Severity::Warning));
+    }
+}
+
+#[test]
+fn a_call_that_a_person_refused_does_not_count() {
+    let run = times(6, &[sh("rm -rf build", "The user doesn't want to proceed with this tool use.")]);
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn our_own_block_does_not_feed_the_alarm() {
+    let blocked = "Loopbreaker: this exact call of `bash` gave the same result 3 times, so it was not run again.";
+    let run = times(6, &[sh("ls", blocked)]);
+    assert_eq!(verdict(&run), None);
+    let skipped = times(6, &[sh("ls", "").status(Status::Skipped)]);
+    assert_eq!(verdict(&skipped), None);
+}
+
+#[test]
+fn a_fan_out_inside_one_round_counts_once() {
+    let run: Vec<_> = (0..6).map(|_| sh("ls", "a").round(0)).collect();
+    assert_eq!(verdict(&run), None);
+    let rounds: Vec<_> = (0..3).flat_map(|round| (0..4).map(move |_| sh("ls", "a").round(round))).collect();
+    let found = findings(&rounds);
+    assert_eq!(found.iter().map(|finding| finding.count).max(), Some(3));
+}
+
+#[test]
+fn a_round_that_the_provider_plays_again_rolls_back() {
+    let round = |number| sh("ls", "a").round(number);
+    let run = [round(0), round(1), round(1), round(0), round(1)];
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn new_words_from_outside_restart_the_counts() {
+    let run: Vec<_> = (0..5).flat_map(|n| [user(&format!("list it again, {n}")), sh("ls", "a")]).collect();
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn a_canned_reply_is_no_new_word() {
+    let run = times(4, &[user("Please go on."), sh("ls", "a")]);
+    assert_eq!(loops(&run), [Kind::Repeat]);
+}
+
+#[test]
+fn the_first_re_read_after_a_compaction_is_needed() {
+    let reread = |run: &mut Vec<Line>| run.extend([read("a", "A"), read("b", "B")]);
+    let mut run = Vec::new();
+    reread(&mut run);
+    reread(&mut run);
+    run.push(compaction());
+    reread(&mut run);
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+    for _ in 0..3 {
+        reread(&mut run);
+    }
+    assert_eq!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn paging_forward_is_work() {
+    let run: Vec<_> = (0..20)
+        .map(|n| call("read_file", &format!("{{\"path\":\"big\",\"offset\":{},\"limit\":200}}", n * 200), &format!("part {n}")))
+        .collect();
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn a_batch_that_answers_ok_each_time_is_work() {
+    let run: Vec<_> = (0..40)
+        .map(|n| call("convert_image", &format!("{{\"in\":\"{n}.png\",\"out\":\"{n}.jpg\"}}"), "ok"))
+        .collect();
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn ticking_off_a_list_is_work() {
+    let list = |done: usize| {
+        let items: Vec<String> = (0..6).map(|n| format!("{{\"t\":\"{n}\",\"done\":{}}}", n < done)).collect();
+        call("todo_write", &format!("{{\"items\":[{}]}}", items.join(",")), "ok")
+    };
+    assert_eq!(verdict(&(0..7).map(list).collect::<Vec<_>>()), None);
+}
+
+#[test]
+fn wording_never_enters_the_fingerprint() {
+    let run: Vec<_> = ["let me look", "I should list the files", "checking the folder"]
+        .map(|thought| Line { thought: Some(thought.into()), ..sh("ls", "x") })
+        .into();
+    assert_eq!(loops(&run), [Kind::Repeat]);
+}
+
+#[test]
+fn moving_about_changes_what_is_seen() {
+    let run: Vec<_> = ["src", "parser", "tests", ".."].into_iter().flat_map(|to| [sh(&format!("cd {to}"), ""), sh("ls", "mod.rs")]).collect();
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+    let scrolls = times(5, &[call("browser", r#"{"action":"scroll_down"}"#, "scrolled down by 1000 pixels")]);
+    assert_ne!(verdict(&scrolls), Some(Severity::Loop));
+}
