@@ -39,8 +39,8 @@ fn show<W: Write>(out: &mut W, file: Option<&ConfigFile>, checked: &Result<Confi
     match (file, checked) {
         (Some(file), Err(problems)) => show_problems(out, file, problems)?,
         (Some(file), Ok(config)) => {
-            stage(out, Stage::Passed, "syntax")?;
-            stage(out, Stage::Passed, "meaning")?;
+            stage(out, Stage::Passed, "read")?;
+            stage(out, Stage::Passed, "syntax and meaning")?;
             for notice in &config.notices {
                 write!(out, "{WARNING}warning:{WARNING:#} ")?;
                 show_problem(out, file, notice)?;
@@ -58,20 +58,15 @@ fn show<W: Write>(out: &mut W, file: Option<&ConfigFile>, checked: &Result<Confi
     out.flush()
 }
 
-/// A problem without a key is one of the text, and a text that cannot be read has no meaning yet.
 fn show_problems<W: Write>(out: &mut W, file: &ConfigFile, problems: &[Problem]) -> io::Result<()> {
-    if problems.iter().any(|problem| problem.path.is_empty()) {
-        stage(out, Stage::Failed, "syntax")?;
-        stage(out, Stage::Skipped, "meaning (mend the syntax first)")?;
-    } else {
-        stage(out, Stage::Passed, "syntax")?;
-        stage(out, Stage::Failed, "meaning")?;
-    }
+    stage(out, Stage::Passed, "read")?;
+    stage(out, Stage::Failed, "syntax and meaning")?;
     for problem in problems {
         writeln!(out)?;
         show_problem(out, file, problem)?;
     }
-    Ok(())
+    writeln!(out)?;
+    stage(out, Stage::Skipped, "explanation skipped (mend the problems first)")
 }
 
 fn show_problem<W: Write>(out: &mut W, file: &ConfigFile, problem: &Problem) -> io::Result<()> {

@@ -168,10 +168,7 @@ const SIGNALS: &[(Signal, &str)] = &[
         Signal::Error,
         r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed|failure|invalid|illegal|unknown|unable|cannot|could not|can't|syntax error|panic|usage:|denied|refused|unsupported|missing|incorrect|wrong)\b",
     ),
-    (
-        Signal::Error,
-        r"\b\w*(?:error|exception)\b ?[:\[(]",
-    ),
+    (Signal::Error, r"\b\w*(?:error|exception)\b ?[:\[(]"),
     (
         Signal::Complaint,
         r"\berror (?:executing|while|when|in|at|on|opening|reading|parsing|running)\b|\b(?:an?|the|following|with) errors?\b|\b(?:syntax|type|name|value|key|import|index|runtime|attribute|compilation|parse) ?error\b",
@@ -319,7 +316,9 @@ fn last_line(text: &[u8]) -> &[u8] {
 /// The hash of an error's line in which everything that names the particular case is folded: numbers, quoted names,
 /// paths, whatever stands in brackets. Some errors are one class however they are told.
 fn error_class(line: &[u8]) -> u64 {
-    if let Some(phrase) = ONE_CLASS.iter().find(|phrase| memchr::memmem::find(line, phrase.as_bytes()).is_some()) {
+    if let Some(phrase) =
+        ONE_CLASS.iter().find(|phrase| memchr::memmem::find(line, phrase.as_bytes()).is_some())
+    {
         return hash_bytes(phrase.as_bytes());
     }
     let mut hash = EMPTY;

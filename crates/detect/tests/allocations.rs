@@ -4,8 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use loopbreaker::{
-    DetectorsConfig, Fingerprint, Guard, Outcome, Redundancy, RedundancyConfig, Sentinel, SentinelConfig, SentinelLimit,
-    Step, ToolPattern,
+    DetectorsConfig, Fingerprint, Guard, Outcome, Redundancy, RedundancyConfig, Sentinel, SentinelConfig,
+    SentinelLimit, Step, ToolPattern,
 };
 
 /// The system's allocator with a count for each thread, since tests run side by side.
@@ -81,8 +81,12 @@ fn the_counter_sees_an_allocation() {
 fn a_fingerprint_of_sorted_unsorted_or_nested_arguments_allocates_nothing() {
     let large = format!(r#"{{"text":"{}","path":"a"}}"#, "long \\n line ".repeat(5_000));
     let mut inputs = nested_args(8);
-    inputs.extend([r#"{"a":1,"b":[2,3],"c":{"d":"e"}}"#, r#"{"c":{"d":"e"},"b":[2,3],"a":1}"#].map(String::from));
-    inputs.extend(["", "null", "{}", "ls -la", "[1.5e300,-0.0,12345678901234567890]", &large].map(String::from));
+    inputs.extend(
+        [r#"{"a":1,"b":[2,3],"c":{"d":"e"}}"#, r#"{"c":{"d":"e"},"b":[2,3],"a":1}"#].map(String::from),
+    );
+    inputs.extend(
+        ["", "null", "{}", "ls -la", "[1.5e300,-0.0,12345678901234567890]", &large].map(String::from),
+    );
     assert_none_once_warm(&inputs, |args| {
         std::hint::black_box(Fingerprint::of_call("search", Some(args)));
     });
@@ -132,7 +136,10 @@ fn an_allowed_call_of_the_guard_allocates_nothing() {
             assert!(session.peek("search", Some(args)).allowed);
             assert!(session.check("search", Some(args)).allowed);
         }
-        assert!(guard.session("run-1").check("fetch", Some(args)).allowed, "finding the session costs none either");
+        assert!(
+            guard.session("run-1").check("fetch", Some(args)).allowed,
+            "finding the session costs none either"
+        );
     });
 }
 
@@ -153,7 +160,8 @@ fn an_allowed_call_of_a_session_that_reports_outcomes_allocates_nothing() {
 fn a_new_step_allocates_nothing_in_a_full_window() {
     let tools = ["search", "read_file", "edit_file", "bash", "frobnicate"];
     let calls = nested_args(200);
-    let results: Vec<String> = (0..calls.len()).map(|index| format!("answer number {index}x of the tool")).collect();
+    let results: Vec<String> =
+        (0..calls.len()).map(|index| format!("answer number {index}x of the tool")).collect();
     let mut detector = Redundancy::new(&RedundancyConfig::default());
     let steps: Vec<(Step<'_>, Outcome)> = (0..calls.len())
         .map(|index| {
@@ -169,7 +177,8 @@ fn a_new_step_allocates_nothing_in_a_full_window() {
 #[test]
 fn a_new_text_allocates_nothing_in_a_full_window() {
     let words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"];
-    let text = |index: usize| (0..8).map(|at| format!("{}{} ", words[at], index * 31 + at * at)).collect::<String>();
+    let text =
+        |index: usize| (0..8).map(|at| format!("{}{} ", words[at], index * 31 + at * at)).collect::<String>();
     let texts: Vec<String> = (0..200).map(text).collect();
     let mut detector = Redundancy::new(&RedundancyConfig::default());
     let steps: Vec<(Step<'_>, Outcome)> = texts

@@ -20,15 +20,19 @@ impl<W: Write> JsonLines<W> {
     pub(crate) fn new(out: W, explain: bool) -> Self {
         Self { out, explain, line: Vec::new() }
     }
-}
 
-impl<W: Write> View for JsonLines<W> {
-    fn run(&mut self, run: &Run) -> io::Result<()> {
+    pub(crate) fn write(&mut self, run: &Run) -> io::Result<()> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, &RunLine::of(run, self.explain))?;
         self.line.push(b'\n');
         self.out.write_all(&self.line)?;
         self.out.flush()
+    }
+}
+
+impl<W: Write> View for JsonLines<W> {
+    fn run(&mut self, run: &Run) -> io::Result<()> {
+        self.write(run)
     }
 
     fn end(&mut self, _totals: &Totals) -> io::Result<()> {

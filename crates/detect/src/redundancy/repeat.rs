@@ -35,8 +35,7 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
     let facts = now.outcome.facts;
     let (kind, threshold) = if now.is_waiting() {
         (Kind::StalePoll, if facts.terminal { FINAL_POLL } else { POLL })
-    } else if now.does.moves && facts.brief
-    {
+    } else if now.does.moves && facts.brief {
         (Kind::Repeat, MOVE)
     } else {
         (Kind::Repeat, REPEAT)
@@ -70,8 +69,15 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
         let threshold = if now.is_waiting() { POLL } else { threshold };
         threshold.sight(Kind::FailingRepeat, identity_of_call(now), steps)
     };
-    let stagnant = [despite(|print| print.fresh_write && print.is_write(), DESPITE_RUNS), despite(|_| false, DESPITE_WRITES)];
-    stagnant.into_iter().flatten().chain(steady).reduce(|best, next| if next.outranks(&best) { next } else { best })
+    let stagnant = [
+        despite(|print| print.fresh_write && print.is_write(), DESPITE_RUNS),
+        despite(|_| false, DESPITE_WRITES),
+    ];
+    stagnant
+        .into_iter()
+        .flatten()
+        .chain(steady)
+        .reduce(|best, next| if next.outranks(&best) { next } else { best })
 }
 
 /// Calls of tools that do not exist or are denied, whatever the arguments.

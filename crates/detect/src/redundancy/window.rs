@@ -77,8 +77,9 @@ impl Window {
         let size = self.prints.iter().rev().take_while(|print| print.round == round).count();
         if size > 1 {
             let from = self.prints.len() - size;
-            self.prints.make_contiguous()[from..]
-                .sort_unstable_by_key(|print| (print.call, print.outcome.result));
+            self.prints.make_contiguous()[from..].sort_unstable_by_key(|print| {
+                (print.call, print.outcome.result, print.outcome.class, print.outcome.facts.failed)
+            });
         }
     }
 

@@ -95,15 +95,17 @@ fn a_cycle_that_breaks_off_is_still_a_repeat() {
 
 #[test]
 fn variations_of_a_failing_call_are_churn() {
-    let run = ["-v", "-i k1", "-i k2", "-4", "-6"]
-        .map(|option| sh(&format!("ssh {option} host true"), "Permission denied (publickey).").status(Status::Failure));
+    let run = ["-v", "-i k1", "-i k2", "-4", "-6"].map(|option| {
+        sh(&format!("ssh {option} host true"), "Permission denied (publickey).").status(Status::Failure)
+    });
     assert_eq!(loops(&run), [Kind::Churn]);
 }
 
 #[test]
 fn the_same_failure_of_quite_different_calls_takes_longer() {
-    let run = ["alpha beta", "gamma delta", "epsilon zeta"]
-        .map(|words| call("search", &format!("{{\"q\":{words:?}}}"), "error: index is corrupt").status(Status::Failure));
+    let run = ["alpha beta", "gamma delta", "epsilon zeta"].map(|words| {
+        call("search", &format!("{{\"q\":{words:?}}}"), "error: index is corrupt").status(Status::Failure)
+    });
     assert_ne!(verdict(&run), Some(Severity::Loop));
 }
 
@@ -127,7 +129,9 @@ fn different_questions_with_one_answer_are_work() {
 fn edits_there_and_back_oscillate() {
     let run = times(2, &[edit("a.rs", "x", "y"), edit("a.rs", "y", "x")]);
     let found = findings(&run);
-    assert!(found.iter().any(|finding| finding.kind == Kind::Oscillation && finding.severity == Severity::Loop));
+    assert!(
+        found.iter().any(|finding| finding.kind == Kind::Oscillation && finding.severity == Severity::Loop)
+    );
 }
 
 #[test]
@@ -166,7 +170,8 @@ fn a_second_look_at_one_page_is_no_sweep() {
 
 #[test]
 fn pages_whose_items_changed_are_read_again_for_a_reason() {
-    let again = |number| call("list_items", &format!("{{\"page\":{number}}}"), &format!("new items of {number}"));
+    let again =
+        |number| call("list_items", &format!("{{\"page\":{number}}}"), &format!("new items of {number}"));
     let run: Vec<_> = (1..=5).map(page).chain((1..=5).map(again)).collect();
     assert_eq!(verdict(&run), None);
 }
@@ -229,10 +234,19 @@ fn a_plan_that_goes_on_is_no_monologue() {
 #[test]
 fn words_between_new_results_are_no_monologue() {
     let run: Vec<_> = (0..6)
-        .flat_map(|file| [says("Let me look at the next file in the list now."), read(&format!("{file}.rs"), &format!("{file}"))])
+        .flat_map(|file| {
+            [
+                says("Let me look at the next file in the list now."),
+                read(&format!("{file}.rs"), &format!("{file}")),
+            ]
+        })
         .collect();
     assert_ne!(loops(&run), [Kind::Churn]);
-    assert!(findings(&run).iter().all(|finding| finding.kind == Kind::Monologue || finding.severity == Severity::Warning));
+    assert!(
+        findings(&run)
+            .iter()
+            .all(|finding| finding.kind == Kind::Monologue || finding.severity == Severity::Warning)
+    );
 }
 
 #[test]
@@ -250,8 +264,9 @@ fn a_chant_is_seen_in_the_reasoning_of_a_call_too() {
 
 #[test]
 fn a_tool_that_does_not_exist_is_none_with_other_arguments_either() {
-    let run: Vec<_> =
-        (0..3).map(|n| call("frobnicate", &format!("{{\"n\":{n}}}"), "Error: unknown tool 'frobnicate'")).collect();
+    let run: Vec<_> = (0..3)
+        .map(|n| call("frobnicate", &format!("{{\"n\":{n}}}"), "Error: unknown tool 'frobnicate'"))
+        .collect();
     assert_eq!(loops(&run), [Kind::UnknownTool]);
 }
 
@@ -292,7 +307,10 @@ fn every_finding_explains_itself() {
         for finding in findings(&run) {
             assert!(finding.message.len() > 20 && !finding.prevented_by.is_empty());
             assert!(finding.evidence.is_sorted() && finding.evidence.contains(&finding.onset));
-            assert!(finding.evidence.iter().all(|step| *step <= finding.step), "only steps up to it were used");
+            assert!(
+                finding.evidence.iter().all(|step| *step <= finding.step),
+                "only steps up to it were used"
+            );
             assert!((0.0..=1.0).contains(&finding.score));
         }
     }

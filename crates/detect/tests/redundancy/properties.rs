@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use loopbreaker::{DetectorsConfig, Finding, Kind, Redundancy, RedundancyConfig, ReplayRules, Severity, Status};
+use loopbreaker::{
+    DetectorsConfig, Finding, Kind, Redundancy, RedundancyConfig, ReplayRules, Severity, Status,
+};
 use proptest::prelude::*;
 
 use crate::script::{Line, call, findings, says, times, user};
@@ -10,7 +12,8 @@ use crate::script::{Line, call, findings, says, times, user};
 /// A step out of a small world, so that repeats, cycles and writes really come about.
 fn step() -> impl Strategy<Value = Line> {
     let path = "[ab]\\.rs";
-    let status = prop_oneof![3 => Just(None), 1 => Just(Some(Status::Success)), 1 => Just(Some(Status::Failure))];
+    let status =
+        prop_oneof![3 => Just(None), 1 => Just(Some(Status::Success)), 1 => Just(Some(Status::Failure))];
     prop_oneof![
         4 => (path, "[xy]").prop_map(|(path, result)| call("read_file", &format!("{{\"path\":\"{path}\"}}"), &result)),
         3 => ("(ls|cargo test|python x\\.py|sleep 1|cd src)", "(|ok|error: bad|running)")

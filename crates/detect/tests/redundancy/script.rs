@@ -44,12 +44,7 @@ impl Line {
 
 /// A call with plain JSON arguments.
 pub(crate) fn call(tool: &str, args: &str, result: &str) -> Line {
-    Line {
-        tool: Some(tool.into()),
-        args: Some(args.into()),
-        result: Some(result.into()),
-        ..Line::default()
-    }
+    Line { tool: Some(tool.into()), args: Some(args.into()), result: Some(result.into()), ..Line::default() }
 }
 
 /// A shell command.
@@ -100,8 +95,11 @@ pub(crate) fn verdict(lines: &[Line]) -> Option<Severity> {
 
 /// The kinds of the loops that are found, in order, each once.
 pub(crate) fn loops(lines: &[Line]) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> =
-        findings(lines).iter().filter(|finding| finding.severity == Severity::Loop).map(|finding| finding.kind).collect();
+    let mut kinds: Vec<Kind> = findings(lines)
+        .iter()
+        .filter(|finding| finding.severity == Severity::Loop)
+        .map(|finding| finding.kind)
+        .collect();
     kinds.dedup();
     kinds
 }

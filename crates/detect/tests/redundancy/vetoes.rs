@@ -2,7 +2,9 @@
 
 use loopbreaker::{Effect, Kind, RedundancyConfig, Severity, Status, ToolPattern, ToolProfile};
 
-use crate::script::{Line, call, compaction, edit, findings, findings_with, loops, read, sh, times, user, verdict};
+use crate::script::{
+    Line, call, compaction, edit, findings, findings_with, loops, read, sh, times, user, verdict,
+};
 
 #[test]
 fn another_answer_restarts_the_count() {
@@ -64,7 +66,9 @@ fn a_write_in_the_folder_excuses_listing_it() {
 
 #[test]
 fn writes_are_known_from_shell_verbs() {
-    for command in ["sed -i s/a/NNN/ f.py", "cat <<'EOF' > f.py\nNNN\nEOF", "echo NNN >> f.py", "git checkout NNN"] {
+    for command in
+        ["sed -i s/a/NNN/ f.py", "cat <<'EOF' > f.py\nNNN\nEOF", "echo NNN >> f.py", "git checkout NNN"]
+    {
         let run: Vec<_> = (0..3)
             .flat_map(|n| [sh("pytest -q", "1 failed"), sh(&command.replace("NNN", &format!("v{n}")), "")])
             .collect();
@@ -76,7 +80,12 @@ fn writes_are_known_from_shell_verbs() {
 fn looking_around_excuses_nothing() {
     for command in ["cat f.py # NNN", "grep NNN f.py", "git log -NNN"] {
         let run: Vec<_> = (0..3)
-            .flat_map(|n| [sh("pytest -q", "1 failed"), sh(&command.replace("NNN", &format!("{n}")), &format!("seen {n}"))])
+            .flat_map(|n| {
+                [
+                    sh("pytest -q", "1 failed"),
+                    sh(&command.replace("NNN", &format!("{n}")), &format!("seen {n}")),
+                ]
+            })
             .collect();
         assert_eq!(verdict(&run), Some(Severity::Loop), "{command}");
     }
@@ -102,7 +111,12 @@ fn a_declared_effect_wins() {
     let profile = ToolProfile { effect: Some(Effect::Read), ..ToolProfile::default() };
     let config = RedundancyConfig::default().with_tool(ToolPattern::new("deploy"), profile).unwrap();
     let run: Vec<_> = (0..3)
-        .flat_map(|n| [call("get_version", "{}", "1.2"), call("deploy", &format!("{{\"n\":{n}}}"), &format!("done {n}"))])
+        .flat_map(|n| {
+            [
+                call("get_version", "{}", "1.2"),
+                call("deploy", &format!("{{\"n\":{n}}}"), &format!("done {n}")),
+            ]
+        })
         .collect();
     assert!(findings_with(&config, &run).iter().any(|finding| finding.severity == Severity::Loop));
 }
@@ -111,8 +125,9 @@ fn a_declared_effect_wins() {
 fn a_loop_key_leaves_out_the_fields_that_do_not_count() {
     let profile = ToolProfile { loop_key: vec!["q".into()], ..ToolProfile::default() };
     let config = RedundancyConfig::default().with_tool(ToolPattern::new("search"), profile).unwrap();
-    let run: Vec<_> =
-        (0..3).map(|n| call("search", &format!("{{\"q\":\"rust\",\"request_id\":{n}}}"), "ten pages")).collect();
+    let run: Vec<_> = (0..3)
+        .map(|n| call("search", &format!("{{\"q\":\"rust\",\"request_id\":{n}}}"), "ten pages"))
+        .collect();
     assert!(findings_with(&config, &run).iter().any(|finding| finding.kind == Kind::Repeat));
     assert!(findings(&run).iter().all(|finding| finding.kind != Kind::Repeat));
 }
@@ -128,7 +143,9 @@ fn what_a_tools_results_may_ignore_can_be_declared() {
 
 #[test]
 fn passing_failures_are_back_off_and_never_a_loop() {
-    for error in ["429 Too Many Requests", "503 Service Unavailable", "connection reset by peer", "request timed out"] {
+    for error in
+        ["429 Too Many Requests", "503 Service Unavailable", "connection reset by peer", "request timed out"]
+    {
         let run = times(8, &[call("http_get", r#"{"url":"http://x"}"#, error).status(Status::Failure)]);
         let found = findings(&run);
         assert!(found.iter().all(|finding| finding.kind == Kind::Retry), "{error}: {found:?}");
@@ -144,7 +161,8 @@ fn a_call_that_a_person_refused_does_not_count() {
 
 #[test]
 fn our_own_block_does_not_feed_the_alarm() {
-    let blocked = "Loopbreaker: this exact call of `bash` gave the same result 3 times, so it was not run again.";
+    let blocked =
+        "Loopbreaker: this exact call of `bash` gave the same result 3 times, so it was not run again.";
     let run = times(6, &[sh("ls", blocked)]);
     assert_eq!(verdict(&run), None);
     let skipped = times(6, &[sh("ls", "").status(Status::Skipped)]);
@@ -197,7 +215,13 @@ fn the_first_re_read_after_a_compaction_is_needed() {
 #[test]
 fn paging_forward_is_work() {
     let run: Vec<_> = (0..20)
-        .map(|n| call("read_file", &format!("{{\"path\":\"big\",\"offset\":{},\"limit\":200}}", n * 200), &format!("part {n}")))
+        .map(|n| {
+            call(
+                "read_file",
+                &format!("{{\"path\":\"big\",\"offset\":{},\"limit\":200}}", n * 200),
+                &format!("part {n}"),
+            )
+        })
         .collect();
     assert_eq!(verdict(&run), None);
 }
@@ -229,7 +253,10 @@ fn wording_never_enters_the_fingerprint() {
 
 #[test]
 fn moving_about_changes_what_is_seen() {
-    let run: Vec<_> = ["src", "parser", "tests", ".."].into_iter().flat_map(|to| [sh(&format!("cd {to}"), ""), sh("ls", "mod.rs")]).collect();
+    let run: Vec<_> = ["src", "parser", "tests", ".."]
+        .into_iter()
+        .flat_map(|to| [sh(&format!("cd {to}"), ""), sh("ls", "mod.rs")])
+        .collect();
     assert_ne!(verdict(&run), Some(Severity::Loop));
     let scrolls = times(5, &[call("browser", r#"{"action":"scroll_down"}"#, "scrolled down by 1000 pixels")]);
     assert_ne!(verdict(&scrolls), Some(Severity::Loop));

@@ -1,0 +1,24 @@
+//! An agent that makes progress.
+
+use super::script::{Agent, fails, says, works};
+
+pub(super) fn agent() -> Agent {
+    let test = r#"{"command":"cargo test"}"#;
+    let edit = |old: &str, new: &str| format!(r#"{{"path":"src/lib.rs","old":"{old}","new":"{new}"}}"#);
+    Agent {
+        name: "healthy",
+        about: "fixes a crate: tests, edits, tests again",
+        lesson: "the same test four times, but something was changed before each of them",
+        steps: vec![
+            works("read_file", r#"{"path":"src/lib.rs"}"#, "pub fn add(a: i32, b: i32) -> i32 { a - b }"),
+            fails("bash", test, "test adds ... FAILED\n2 passed; 3 failed"),
+            works("edit", edit("a - b", "a + b"), "edited src/lib.rs"),
+            fails("bash", test, "test doubles ... FAILED\n4 passed; 1 failed"),
+            works("edit", edit("x + 2", "x * 2"), "edited src/lib.rs"),
+            fails("bash", test, "test doubles ... FAILED\n4 passed; 1 failed"),
+            works("edit", edit("x * 2", "x.wrapping_mul(2)"), "edited src/lib.rs"),
+            works("bash", test, "5 passed; 0 failed"),
+            says("All five tests pass."),
+        ],
+    }
+}

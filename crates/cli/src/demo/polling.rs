@@ -1,0 +1,19 @@
+//! An agent that waits, as it should.
+
+use super::script::{Agent, says, works};
+
+pub(super) fn agent() -> Agent {
+    let mut steps = vec![works("start_job", r#"{"job":"reindex"}"#, r#"{"id":"job-7","state":"queued"}"#)];
+    for percent in (10..=100).step_by(10) {
+        let state = if percent < 100 { "running" } else { "done" };
+        let answer = format!(r#"{{"id":"job-7","state":"{state}","percent":{percent}}}"#);
+        steps.push(works("job_status", r#"{"id":"job-7"}"#, answer));
+    }
+    steps.push(says("The index is rebuilt."));
+    Agent {
+        name: "polling",
+        about: "starts a job and asks ten times how far it is",
+        lesson: "equal calls, but each answer is new: waiting is not looping",
+        steps,
+    }
+}
