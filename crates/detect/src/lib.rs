@@ -1,4 +1,53 @@
-//! The circuit breaker for AI agents.
+//! The circuit breaker for AI agents: sees when an agent goes round in circles, and says so before the next tool runs.
+//!
+//! **It fires on redundancy, never on mere repetition.** A repeat is redundant when the same call gives the same
+//! (normalised) result again and nothing that it reads has been changed in between. Running the tests after an edit is
+//! work; running them again with no edit is a loop.
+//!
+//! # Guard an agent
+//!
+//! Two calls around the tool dispatch of any agent:
+//!
+//! ```
+//! use loopbreaker::{DetectorsConfig, Guard, Step};
+//!
+//! fn run_tool(_tool: &str, _args: &str) -> String {
+//!     "no such table: users".to_owned()
+//! }
+//!
+//! let guard = Guard::new(&DetectorsConfig::default());
+//! let session = guard.session("run-17");
+//! let (tool, args) = ("sql", r#"{"query":"select * from users"}"#);
+//!
+//! let mut calls = 0;
+//! loop {
+//!     let verdict = session.check(tool, Some(args));
+//!     if !verdict.allowed {
+//!         // The model reads this instead of an answer, and tries something else.
+//!         println!("{}", verdict.feedback.unwrap_or_default());
+//!         break;
+//!     }
+//!     let result = run_tool(tool, args);
+//!     session.outcome(&Step::call(tool, args).answered(&result, None));
+//!     calls += 1;
+//! }
+//! assert_eq!(calls, 3);
+//! ```
+//!
+//! # The parts
+//!
+//! | detector | looks at | type |
+//! |---|---|---|
+//! | `redundancy` | calls and their results: no progress | [`Redundancy`] |
+//! | `sentinel` | calls alone: the same one too often | [`Sentinel`] |
+//! | `identical_request` | HTTP requests in a sliding window | [`IdenticalRequest`] |
+//! | `entropy` | decisions: how many of the last five differ | [`Entropy`] |
+//! | `semantic` | embeddings of what is said | [`Semantic`] |
+//!
+//! [`Strikes`] and [`Ladder`] turn findings into actions, [`ReplayRules`] plays a recorded run through all of it.
+//! Every detector is a pure state machine: no clock, no I/O, no randomness; time comes in with the event, memory is
+//! bounded, and the same steps give the same findings.
+
 mod args;
 mod canonical;
 mod config;
