@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Parser, Subcommand};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use loopbreaker_trace::Format;
 
@@ -29,9 +29,10 @@ pub(crate) enum Command {
 /// from 0. The format is detected by content.
 #[derive(Debug, Parser)]
 #[command(after_help = REPLAY_NOTES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 pub(crate) struct ReplayArgs {
     /// Recorded runs; `-` reads stdin
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -46,7 +47,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) json: bool,
 
     /// Write a report that opens in any browser, and needs no network
-    #[arg(long, value_name = "OUT")]
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
 
     /// Show the evidence of each finding, and what would have prevented it
@@ -101,8 +102,20 @@ pub(crate) struct CompletionsArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConfigArg {
     /// The config; without it `./loopbreaker.yaml` if there, else the defaults; `-` reads stdin
-    #[arg(short = 'c', long = "config", value_name = "FILE", env = "LOOPBREAKER_CONFIG", hide_env_values = true)]
+    #[arg(
+        short = 'c',
+        long = "config",
+        value_name = "FILE",
+        env = "LOOPBREAKER_CONFIG",
+        hide_env_values = true
+    )]
+    #[arg(value_hint = ValueHint::FilePath, value_parser = maybe_empty_path())]
     pub(crate) file: Option<PathBuf>,
+}
+
+/// clap's own parser of paths refuses the empty one, which is how a shell says that a variable is not set.
+fn maybe_empty_path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 fn format_parser() -> impl TypedValueParser<Value = Format> {

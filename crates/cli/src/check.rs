@@ -35,7 +35,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     }
 }
 
-fn show<W: Write>(out: &mut W, file: Option<&ConfigFile>, checked: &Result<Config, Vec<Problem>>) -> io::Result<()> {
+fn show<W: Write>(
+    out: &mut W,
+    file: Option<&ConfigFile>,
+    checked: &Result<Config, Vec<Problem>>,
+) -> io::Result<()> {
     match (file, checked) {
         (Some(file), Err(problems)) => show_problems(out, file, problems)?,
         (Some(file), Ok(config)) => {

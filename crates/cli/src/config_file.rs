@@ -40,8 +40,12 @@ fn read(name: String, input: impl Read) -> Result<ConfigFile, Failure> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(ConfigFile { name, text }),
         Err(error) => {
-            let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|byte| *byte == b'\n').count();
-            Err(Failure::told(format!("{name}:{line}: this is not UTF-8 text"), "save the file as plain UTF-8 text"))
+            let line =
+                error.as_bytes()[..error.utf8_error().valid_up_to()].split(|byte| *byte == b'\n').count();
+            Err(Failure::told(
+                format!("{name}:{line}: this is not UTF-8 text"),
+                "save the file as plain UTF-8 text",
+            ))
         }
     }
 }

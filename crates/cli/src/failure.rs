@@ -48,11 +48,10 @@ impl From<io::Error> for Failure {
 
 /// Writes `error: …` and, after a blank line, `hint: …` to stderr.
 pub(crate) fn tell(message: &str, hint: &str) {
-    let mut text = format!("{ERROR}error:{ERROR:#} {}\n", printable(message));
+    say(&format!("{ERROR}error:{ERROR:#} {}\n", printable(message)));
     if !hint.is_empty() {
-        text.push_str(&format!("\n{HINT}hint:{HINT:#} {}\n", printable(hint)));
+        say(&format!("\n{HINT}hint:{HINT:#} {}\n", printable(hint)));
     }
-    say(&text);
 }
 
 /// Writes `warning: …` to stderr.

@@ -111,14 +111,17 @@ fn detectors(args: &ReplayArgs) -> Result<DetectorsConfig, Failure> {
     match Config::parse(&file.text) {
         Ok(config) => {
             for notice in config.notices.iter().filter(|_| !args.quiet) {
-                warn(&format!("{name}:{}:{}: {}: {}", notice.line, notice.column, notice.path, notice.message));
+                warn(&format!(
+                    "{name}:{}:{}: {}: {}",
+                    notice.line, notice.column, notice.path, notice.message
+                ));
             }
             Ok(config.detectors)
         }
         Err(problems) => {
-            let first = problems.first().map(|problem| {
-                format!("{}:{}: {}", problem.line, problem.column, problem.message)
-            });
+            let first = problems
+                .first()
+                .map(|problem| format!("{}:{}: {}", problem.line, problem.column, problem.message));
             let message = format!("the config is not sound: {name}:{}", first.unwrap_or_default());
             Err(Failure::told(message, format!("`loopbreaker check -c {name}` tells all of it")))
         }

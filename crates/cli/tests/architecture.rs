@@ -47,7 +47,8 @@ fn crates_use_only_what_the_map_allows() {
     let mapped: BTreeSet<String> = MAY_USE.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(folders, mapped, "a crate is missing from the map, here and in ARCHITECTURE.md");
     for (name, allowed) in MAY_USE {
-        let manifest = std::fs::read_to_string(workspace().join("crates").join(name).join("Cargo.toml")).unwrap();
+        let manifest =
+            std::fs::read_to_string(workspace().join("crates").join(name).join("Cargo.toml")).unwrap();
         let dependencies = manifest.lines().skip_while(|line| !line.starts_with("[dependencies]")).skip(1);
         for line in dependencies.take_while(|line| !line.starts_with("[dev-dependencies]")) {
             let dependency = line.split(['.', ' ', '=']).next().unwrap_or_default();

@@ -15,10 +15,9 @@ pub(crate) fn fields(canonical: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// The text of a canonical JSON string, its escapes undone, for reading only: other escapes than the common ones
+/// Appends the text of a canonical JSON string, its escapes undone, for reading only: other escapes than the common ones
 /// become spaces.
 pub(crate) fn unescape(value: &[u8], out: &mut Vec<u8>) {
-    out.clear();
     let Some(inside) = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")) else {
         out.extend_from_slice(value);
         return;

@@ -58,7 +58,7 @@ struct Member {
 
 impl Writer {
     /// Buffers larger than this are given back after use, so that one huge call does not pin memory for ever.
-    const KEEP: usize = 256 * 1024;
+    pub(crate) const KEEP: usize = 256 * 1024;
 
     /// The canonical form that was written last.
     pub(crate) fn written(&self) -> &[u8] {

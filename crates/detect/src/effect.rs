@@ -18,6 +18,8 @@ pub(crate) struct CallFacts {
     pub(crate) notes: bool,
     /// It reads or runs the whole project, whatever paths it names.
     pub(crate) broad: bool,
+    /// It is told in plain language.
+    pub(crate) prose: bool,
     /// The files and folders that it names.
     pub(crate) places: Places,
     /// The hash of the text that a write takes away (an edit's `old`); 0 when it has none.
@@ -37,6 +39,7 @@ impl CallFacts {
             moves: guess.moves && declared.is_none(),
             notes: guess.notes,
             broad: guess.broad || effect.is_none(),
+            prose: !guess.command && is_prose(canonical),
             places: Places::of(canonical, written),
             ..Self::default()
         };
@@ -61,6 +64,8 @@ impl CallFacts {
 #[derive(Default)]
 struct Guess {
     effect: Option<Effect>,
+    /// It is a command line.
+    command: bool,
     moves: bool,
     notes: bool,
     broad: bool,
@@ -112,10 +117,31 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     command_guess(|out| {
         out.extend_from_slice(tool.as_bytes());
         out.push(b' ');
-        let mut text = Vec::new();
-        unescape(canonical, &mut text);
-        out.extend_from_slice(&text);
+        unescape(canonical, out);
     })
+}
+
+/// Whether arguments read like plain language: words with spaces between, few signs.
+fn is_prose(canonical: &[u8]) -> bool {
+    let (mut spaces, mut signs) = (0, 0);
+    for byte in canonical {
+        match byte {
+            b' ' => spaces += 1,
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'.'
+            | b','
+            | b'"'
+            | b'\''
+            | b'-'
+            | b'?'
+            | b'!'
+            | 0x80.. => {}
+            _ => signs += 1,
+        }
+    }
+    spaces >= 5 && signs * 12 < canonical.len()
 }
 
 fn command_guess(write: impl FnOnce(&mut Vec<u8>)) -> Guess {
@@ -127,7 +153,13 @@ fn command_guess(write: impl FnOnce(&mut Vec<u8>)) -> Guess {
         command.clear();
         write(&mut command);
         let facts = read_command(&command);
-        Guess { effect: facts.effect, moves: facts.moves, notes: false, broad: facts.broad }
+        Guess {
+            effect: facts.effect,
+            command: facts.effect.is_some(),
+            moves: facts.moves,
+            notes: false,
+            broad: facts.broad,
+        }
     })
 }
 

@@ -50,9 +50,11 @@ impl Fingerprint {
         frames.add(request.method.as_bytes());
         frames.add(request.path.as_bytes());
         frames.add_sorted(request.query);
-        with_writer(|writer| match std::str::from_utf8(request.body).map(|text| writer.write(text, &[])) {
-            Ok(Ok(())) => frames.add_tagged(b'j', writer.written()),
-            _ => frames.add_tagged(b'b', request.body),
+        with_scratch(|Scratch { writer, .. }| {
+            match std::str::from_utf8(request.body).map(|text| writer.write(text, &[])) {
+                Ok(Ok(())) => frames.add_tagged(b'j', writer.written()),
+                _ => frames.add_tagged(b'b', request.body),
+            }
         });
         frames.add_sorted(request.descriptors);
         frames.finish()
@@ -121,8 +123,8 @@ pub(crate) fn with_call<T>(
     loop_key: &[String],
     then: impl FnOnce(Fingerprint, &[u8]) -> T,
 ) -> T {
-    with_writer(|writer| {
-        let (tag, canonical) = canonical_args(writer, args, loop_key);
+    with_scratch(|scratch| {
+        let (tag, canonical) = canonical_args(scratch, args, loop_key);
         let mut frames = Frames::new(b"call");
         frames.add(tool.as_bytes());
         frames.add_tagged(tag, canonical);
@@ -131,7 +133,12 @@ pub(crate) fn with_call<T>(
 }
 
 /// Canonical arguments, with a tag that keeps absent, JSON and plain-text arguments apart.
-fn canonical_args<'a>(writer: &'a mut Writer, args: Option<&'a str>, loop_key: &[String]) -> (u8, &'a [u8]) {
+fn canonical_args<'a>(
+    scratch: &'a mut Scratch,
+    args: Option<&'a str>,
+    loop_key: &[String],
+) -> (u8, &'a [u8]) {
+    let Scratch { writer, inner } = scratch;
     let Some(text) = args else { return (b'-', b"") };
     if writer.write(text, loop_key).is_err() {
         return if text.is_empty() { (b'-', b"") } else { (b't', text.as_bytes()) };
@@ -139,9 +146,9 @@ fn canonical_args<'a>(writer: &'a mut Writer, args: Option<&'a str>, loop_key: &
     // A string that holds an object, as OpenAI sends arguments, is that object.
     if writer.written().first() == Some(&b'"')
         && writer.written().contains(&b'{')
-        && let Some(inner) = decode_string(writer.written())
+        && decode_string(writer.written(), inner).is_some()
         && inner.trim_start().starts_with('{')
-        && writer.write(&inner, loop_key).is_err()
+        && writer.write(inner, loop_key).is_err()
         && writer.write(text, loop_key).is_err()
     {
         return (b't', text.as_bytes());
@@ -152,11 +159,11 @@ fn canonical_args<'a>(writer: &'a mut Writer, args: Option<&'a str>, loop_key: &
     }
 }
 
-/// The text that a canonical JSON string stands for; `None` when it has a lone surrogate.
-fn decode_string(canonical: &[u8]) -> Option<String> {
+/// Writes the text that a canonical JSON string stands for; `None` when it has a lone surrogate.
+fn decode_string(canonical: &[u8], text: &mut String) -> Option<()> {
+    text.clear();
     let quoted = std::str::from_utf8(canonical).ok()?;
     let mut rest = quoted.strip_prefix('"')?.strip_suffix('"')?;
-    let mut text = String::with_capacity(rest.len());
     while let Some(at) = rest.find('\\') {
         text.push_str(&rest[..at]);
         let escape = *rest.as_bytes().get(at + 1)?;
@@ -176,23 +183,34 @@ fn decode_string(canonical: &[u8]) -> Option<String> {
         rest = &rest[used..];
     }
     text.push_str(rest);
-    Some(text)
+    Some(())
+}
+
+/// Buffers that are kept from call to call.
+#[derive(Default)]
+struct Scratch {
+    writer: Writer,
+    /// The object that a string holds.
+    inner: String,
 }
 
 thread_local! {
-    /// One warm writer per thread: a fingerprint allocates nothing once it has seen its largest call.
-    static WRITER: RefCell<Writer> = RefCell::default();
+    /// Warm buffers of each thread: a fingerprint allocates nothing once it has seen its largest call.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-fn with_writer<T>(work: impl FnOnce(&mut Writer) -> T) -> T {
-    WRITER.with(|cell| match cell.try_borrow_mut() {
-        Ok(mut writer) => {
-            let done = work(&mut writer);
-            writer.shrink();
+fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
+    SCRATCH.with(|cell| match cell.try_borrow_mut() {
+        Ok(mut scratch) => {
+            let done = work(&mut scratch);
+            scratch.writer.shrink();
+            if scratch.inner.capacity() > Writer::KEEP {
+                scratch.inner = String::new();
+            }
             done
         }
         // Only a caller that fingerprints inside of `then` gets here.
-        Err(_) => work(&mut Writer::default()),
+        Err(_) => work(&mut Scratch::default()),
     })
 }
 

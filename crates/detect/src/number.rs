@@ -49,8 +49,17 @@ pub(crate) fn write_number(text: &[u8], out: &mut Vec<u8>) -> Result<(), NotJson
         out.extend(kept);
     }
     let exponent = scale.saturating_add(signed(significant) - 1);
-    out.extend_from_slice(format!("e{exponent:+}").as_bytes());
+    out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+    write_digits(exponent.unsigned_abs(), out);
     Ok(())
+}
+
+/// Writes a whole number without allocating.
+fn write_digits(number: u64, out: &mut Vec<u8>) {
+    if number >= 10 {
+        write_digits(number / 10, out);
+    }
+    out.push(b'0' + (number % 10) as u8);
 }
 
 /// A number of digits; no text has more than fit.

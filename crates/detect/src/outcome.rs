@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
+use regex_automata::{Input, PatternSet};
 
 use crate::fingerprint::Fingerprint;
 use crate::normalise::Normaliser;
@@ -279,10 +280,15 @@ fn matching(line: &[u8]) -> u32 {
         let config = Regex::config().match_kind(regex_automata::MatchKind::All).utf8_empty(false);
         Regex::builder().syntax(syntax).configure(config).build_many(&patterns).ok()
     });
+    thread_local! {
+        static FOUND: RefCell<PatternSet> = RefCell::new(PatternSet::new(SIGNALS.len()));
+    }
     let Some(patterns) = PATTERNS.as_ref() else { return 0 };
-    let mut found = regex_automata::PatternSet::new(patterns.pattern_len());
-    patterns.which_overlapping_matches(&regex_automata::Input::new(line), &mut found);
-    found.iter().fold(0, |bits, pattern| bits | bit(SIGNALS[pattern.as_usize()].0))
+    FOUND.with_borrow_mut(|found| {
+        found.clear();
+        patterns.which_overlapping_matches(&Input::new(line), found);
+        found.iter().fold(0, |bits, pattern| bits | bit(SIGNALS[pattern.as_usize()].0))
+    })
 }
 
 /// Lines of a text; the two characters `\n` inside of JSON strings end a line too.

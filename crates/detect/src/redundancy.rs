@@ -210,6 +210,7 @@ impl Redundancy {
             repeat::retry(window, print),
             churn::failing(window, print),
             churn::one_answer(window, print),
+            churn::same_question(window, print),
             cycle::sweep(window, print),
             oscillation::oscillation(window, print),
             monologue::monologue(window, print),

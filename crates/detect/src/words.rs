@@ -9,6 +9,44 @@
 pub(crate) struct WordSet([u64; 16]);
 
 impl WordSet {
+    /// How many words it has (a little fewer where two fell on one bit).
+    pub(crate) fn len(&self) -> u32 {
+        self.0.iter().map(|bits| bits.count_ones()).sum()
+    }
+
+    /// Whether all of its words are in `other` too.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).all(|(mine, theirs)| mine & !theirs == 0)
+    }
+
+    /// Shared words as a part of all words: 1 for equal sets, 0 for disjoint ones. Two empty sets are equal.
+    pub(crate) fn jaccard(&self, other: &Self) -> f32 {
+        let (mut shared, mut all) = (0, 0);
+        for (a, b) in self.0.iter().zip(&other.0) {
+            shared += (a & b).count_ones();
+            all += (a | b).count_ones();
+        }
+        if all == 0 { 1.0 } else { shared as f32 / all as f32 }
+    }
+
+    fn add(&mut self, hash: u64) {
+        // FNV leaves the differences of one-letter words in its low bits; a multiplication spreads them.
+        let bit = (hash ^ hash >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+        self.0[(bit >> 6) as usize] |= 1 << (bit & 0x3F);
+    }
+}
+
+/// The words of a text, and those among them that name something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Words {
+    /// Every word, without regard to case.
+    pub(crate) all: WordSet,
+    /// Words with a digit, and capitalised ones inside of a sentence: what tells "page 3" from "page 4" and one
+    /// person from another.
+    pub(crate) names: WordSet,
+}
+
+impl Words {
     /// The words of a plain text.
     pub(crate) fn of_text(text: &str) -> Self {
         let mut set = Self::default();
@@ -39,44 +77,57 @@ impl WordSet {
         set
     }
 
-    /// How many words it has (a little fewer where two fell on one bit).
-    pub(crate) fn len(&self) -> u32 {
-        self.0.iter().map(|bits| bits.count_ones()).sum()
-    }
-
-    /// Shared words as a part of all words: 1 for equal sets, 0 for disjoint ones. Two empty sets are equal.
-    pub(crate) fn jaccard(&self, other: &Self) -> f32 {
-        let (mut shared, mut all) = (0, 0);
-        for (a, b) in self.0.iter().zip(&other.0) {
-            shared += (a & b).count_ones();
-            all += (a | b).count_ones();
-        }
-        if all == 0 { 1.0 } else { shared as f32 / all as f32 }
-    }
-
     /// Adds the words of `bytes`; where they are `escaped`, the letter behind a backslash belongs to no word.
     fn add_text(&mut self, bytes: &[u8], escaped: bool) {
-        let mut hash = EMPTY;
+        let mut word = Word::default();
         let mut skip = false;
+        let mut sentence_starts = true;
         for byte in bytes {
             let in_word = !skip && (byte.is_ascii_alphanumeric() || *byte >= 0x80 || *byte == b'_');
             skip = escaped && !skip && *byte == b'\\';
             if in_word {
-                hash = fnv1a(hash, byte.to_ascii_lowercase());
-            } else {
-                self.add(hash);
-                hash = EMPTY;
+                word.names |= byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !sentence_starts);
+                word.push(*byte);
+                continue;
             }
+            sentence_starts = match byte {
+                b'.' | b'!' | b'?' | b':' | b'\n' | b'\\' => true,
+                _ => sentence_starts && word.is_empty(),
+            };
+            self.add(std::mem::take(&mut word));
         }
-        self.add(hash);
+        self.add(word);
     }
 
-    fn add(&mut self, hash: u64) {
-        if hash != EMPTY {
-            // FNV leaves the differences of one-letter words in its low bits; a multiplication spreads them.
-            let bit = (hash ^ hash >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-            self.0[(bit >> 6) as usize] |= 1 << (bit & 0x3F);
+    fn add(&mut self, word: Word) {
+        if !word.is_empty() {
+            self.all.add(word.hash);
+            if word.names {
+                self.names.add(word.hash);
+            }
         }
+    }
+}
+
+/// A word while it is read.
+struct Word {
+    hash: u64,
+    names: bool,
+}
+
+impl Word {
+    fn push(&mut self, byte: u8) {
+        self.hash = fnv1a(self.hash, byte.to_ascii_lowercase());
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.hash == EMPTY
+    }
+}
+
+impl Default for Word {
+    fn default() -> Self {
+        Self { hash: EMPTY, names: false }
     }
 }
 
@@ -119,34 +170,50 @@ pub(crate) fn hash_without_digits(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{WordSet, hash_without_digits};
+    use super::{Words, hash_without_digits};
+
+    fn alike(a: &str, b: &str) -> f32 {
+        Words::of_text(a).all.jaccard(&Words::of_text(b).all)
+    }
 
     #[test]
     fn words_count_and_not_their_order_or_case() {
-        let a = WordSet::of_text("Read the FILE, then run tests");
-        assert!((a.jaccard(&WordSet::of_text("then run tests: read the file")) - 1.0).abs() < f32::EPSILON);
+        assert!(
+            (alike("Read the FILE, then run tests", "then run tests: read the file") - 1.0).abs()
+                < f32::EPSILON
+        );
     }
 
     #[test]
     fn texts_without_a_common_word_are_disjoint() {
-        assert!(WordSet::of_text("alpha beta").jaccard(&WordSet::of_text("gamma delta")) < 0.01);
+        assert!(alike("alpha beta", "gamma delta") < 0.01);
     }
 
     #[test]
     fn field_names_are_no_words_of_the_arguments() {
-        let a = WordSet::of_args(br#"{"path":"x.rs","text":"a \"quoted\" word"}"#);
-        assert_eq!(a, WordSet::of_args(br#"{"other":"x.rs","name":"a \"quoted\" word"}"#));
-        assert_eq!(a.len(), 5);
+        let a = Words::of_args(br#"{"path":"x.rs","text":"a \"quoted\" word"}"#);
+        assert_eq!(a, Words::of_args(br#"{"other":"x.rs","name":"a \"quoted\" word"}"#));
+        assert_eq!(a.all.len(), 5);
     }
 
     #[test]
     fn an_escaped_newline_is_no_letter() {
-        assert_eq!(WordSet::of_args(br#""one\ntwo""#), WordSet::of_text("one two"));
+        assert_eq!(Words::of_args(br#""one\ntwo""#).all, Words::of_text("one two").all);
     }
 
     #[test]
     fn numbers_outside_strings_count() {
-        assert_ne!(WordSet::of_args(br#"{"page":3}"#), WordSet::of_args(br#"{"page":4}"#));
+        assert_ne!(Words::of_args(br#"{"page":3}"#), Words::of_args(br#"{"page":4}"#));
+    }
+
+    #[test]
+    fn numbers_and_capitalised_words_inside_of_a_sentence_are_names() {
+        let names = |text| Words::of_text(text).names;
+        assert_eq!(names("Please look up the movie Skyfall again"), names("now look at Skyfall"));
+        assert_ne!(names("look up page 3"), names("look up page 4"));
+        assert_eq!(names("Please go. Then stop").len(), 0);
+        assert!(names("see Skyfall").is_within(&names("see Skyfall and Spectre")));
+        assert!(!names("see Skyfall and Spectre").is_within(&names("see Skyfall")));
     }
 
     #[test]

@@ -10,7 +10,8 @@ pub(super) fn write<W: Write>(out: &mut W, text: &str, line: u64, column: u64) -
     let column = usize::try_from(column).unwrap_or(1).max(1) - 1;
     // Of a long line only the part around the column is shown.
     let from = column.saturating_sub(MAX_SHOWN / 2);
-    let part: String = source.chars().skip(from).take(MAX_SHOWN).map(|c| if c == '\t' { ' ' } else { c }).collect();
+    let part: String =
+        source.chars().skip(from).take(MAX_SHOWN).map(|c| if c == '\t' { ' ' } else { c }).collect();
     let margin = line.to_string().len();
     writeln!(out, "  {line} | {}", printable(part.trim_end()))?;
     writeln!(out, "  {:margin$} | {:indent$}^", "", "", indent = column - from)

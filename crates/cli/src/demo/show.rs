@@ -32,8 +32,15 @@ pub(super) fn agent<W: Write>(out: &mut W, agent: &Agent, run: &Run, pace: Durat
         shown += 1;
     }
     let verdict = run.report.verdict();
-    let style = if verdict == "ok" { AnsiColor::Green.on_default() } else { AnsiColor::Red.on_default().bold() };
-    writeln!(out, "{:pad$}{style}{verdict}{style:#}{}", "", ending(run), pad = STRIP.saturating_sub(shown) + 2)?;
+    let style =
+        if verdict == "ok" { AnsiColor::Green.on_default() } else { AnsiColor::Red.on_default().bold() };
+    writeln!(
+        out,
+        "{:pad$}{style}{verdict}{style:#}{}",
+        "",
+        ending(run),
+        pad = STRIP.saturating_sub(shown) + 2
+    )?;
     let width = terminal::width().saturating_sub(NAME + 2).max(20);
     for text in [agent.about, agent.lesson] {
         for line in wrap(text, width) {

@@ -49,9 +49,17 @@ impl PageFile {
     }
 
     /// Writes the page, and says where it is.
-    pub(crate) fn write(&self, shelf: &Shelf, totals: &Totals, inputs: &[PathBuf]) -> Result<String, Failure> {
+    pub(crate) fn write(
+        &self,
+        shelf: &Shelf,
+        totals: &Totals,
+        inputs: &[PathBuf],
+    ) -> Result<String, Failure> {
         let written = match &self.draft {
-            None => File::options().write(true).open(&self.place).and_then(|file| fill(file, shelf, totals, inputs)),
+            None => File::options()
+                .write(true)
+                .open(&self.place)
+                .and_then(|file| fill(file, shelf, totals, inputs)),
             Some(draft) => File::create(draft)
                 .and_then(|file| fill(file, shelf, totals, inputs))
                 .and_then(|()| fs::rename(draft, &self.place))

@@ -39,7 +39,8 @@ pub(crate) fn unreadable(name: &str, error: &Error) -> Failure {
     let text = error.to_string();
     let (message, hint) = text.split_once("; ").unwrap_or((&text, ""));
     let message = message.strip_prefix("the input ").unwrap_or(message);
-    Failure::told(format!("{name} {message}"), hint.replace("FILE", name))
+    let hint = hint.replace("FILE | …", &format!("{name} | loopbreaker replay -"));
+    Failure::told(format!("{name} {message}"), hint)
 }
 
 /// A reader that is at its end as soon as the sign is set.
@@ -75,9 +76,14 @@ fn cannot_open(name: &str, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound => ("is not there".into(), "check the path; `-` reads stdin".into()),
         io::ErrorKind::IsADirectory => (
             "is a directory".into(),
-            format!("name the files in it, for example `loopbreaker replay {}/*.jsonl`", name.trim_end_matches('/')),
+            format!(
+                "name the files in it, for example `loopbreaker replay {}/*.jsonl`",
+                name.trim_end_matches('/')
+            ),
         ),
-        io::ErrorKind::PermissionDenied => ("may not be read by you".into(), format!("look at `ls -l {name}`")),
+        io::ErrorKind::PermissionDenied => {
+            ("may not be read by you".into(), format!("look at `ls -l {name}`"))
+        }
         _ => (format!("could not be opened: {error}"), "check that the file is there and readable".into()),
     };
     Failure::told(format!("{name} {why}"), hint)

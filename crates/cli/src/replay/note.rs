@@ -60,7 +60,10 @@ impl StepNote {
 
     /// About how many bytes it holds.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.name().len() + self.said.len() + self.result.as_ref().map_or(0, |text| text.len())
+        size_of::<Self>()
+            + self.name().len()
+            + self.said.len()
+            + self.result.as_ref().map_or(0, |text| text.len())
     }
 }
 
@@ -111,7 +114,7 @@ mod tests {
     #[test]
     fn a_step_without_a_tool_is_noted_by_its_words() {
         let note = StepNote::of(&Step::heard("please go on"));
-        assert_eq!((note.name(), &*note.said, note.result), ("(outside)", "please go on", None));
+        assert_eq!((note.name(), &*note.said, note.result.as_deref()), ("(outside)", "please go on", None));
     }
 
     #[test]

@@ -28,7 +28,10 @@ impl Problems {
         self.inputs += u64::from(!self.counted);
         self.counted = true;
         if self.count <= MAX_SHOWN {
-            say(&format!("{}\n", printable(&format!("{}:{}: {}", self.input, problem.line, problem.message))));
+            say(&format!(
+                "{}\n",
+                printable(&format!("{}:{}: {}", self.input, problem.line, problem.message))
+            ));
         }
     }
 
@@ -47,7 +50,7 @@ impl Problems {
         let (places, inputs) =
             (counted(self.count, "place", "places"), counted(self.inputs, "input", "inputs"));
         tell(
-            &format!("{places} in {inputs} could not be read; everything else was"),
+            &format!("{places} in {inputs} could not be read"),
             "mend or remove these lines, or name the format with --format if it was detected wrongly",
         );
     }

@@ -55,9 +55,17 @@ impl Shelf {
 /// About how many bytes a run holds.
 fn bytes(run: &Run) -> usize {
     let notes: usize = run.notes.iter().map(StepNote::bytes).sum();
-    let findings: usize =
-        run.report.findings.iter().map(|finding| 256 + finding.message.len() + finding.evidence.len() * 8).sum();
-    256 + run.id.len() + notes + findings + run.report.redundant_steps.len() * 8 + run.report.actions.len() * 16
+    let findings: usize = run
+        .report
+        .findings
+        .iter()
+        .map(|finding| 256 + finding.message.len() + finding.evidence.len() * 8)
+        .sum();
+    256 + run.id.len()
+        + notes
+        + findings
+        + run.report.redundant_steps.len() * 8
+        + run.report.actions.len() * 16
 }
 
 // A page with more than this is not looked through, and slow to open.

@@ -17,7 +17,7 @@ pub(crate) fn sentences(totals: &Totals) -> Vec<String> {
     )];
     if totals.loops > 0 {
         let share = percent(totals.wasted.steps as u64, totals.steps);
-        lines.push(format!("wasted on repeats: {}, {share} of all steps", amounts(&totals.wasted)));
+        lines.push(format!("wasted on repeats: {} ({share} of all steps)", amounts(&totals.wasted)));
         lines.push(format!(
             "the ladder would have {}; an agent that obeys the first hint saves {}",
             ladder(totals),

@@ -15,6 +15,8 @@ const FAILING: Threshold = Threshold::new(3, 4);
 const ANY_TOOL: Threshold = Threshold::new(4, 5);
 /// Near-equal questions with one answer.
 const ONE_ANSWER: Threshold = Threshold::new(4, 6);
+/// Near-equal questions in plain language, whatever they are answered.
+const SAME_QUESTION: Threshold = Threshold::new(3, 4);
 /// How many steps back variations are looked for: what lies further back was another attempt.
 const REACH: usize = 12;
 
@@ -45,10 +47,10 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
         |print| changes_failure(print, now),
         |print| sight_if(same_failure(print, now)),
     );
-    let by_tool = identity(now.tool, now.outcome.class.into());
+    let by_tool = || identity(now.tool, now.outcome.class.into());
     let near = NEAR_FAILING.sight(Kind::Churn, by_tool, near);
     let row = FAILING.sight(Kind::Churn, by_tool, row);
-    let any = ANY_TOOL.sight(Kind::Churn, identity(0, now.outcome.class.into()), any);
+    let any = ANY_TOOL.sight(Kind::Churn, || identity(0, now.outcome.class.into()), any);
     [near, row, any].into_iter().flatten().reduce(|best, next| if next.outranks(&best) { next } else { best })
 }
 
@@ -71,11 +73,41 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
         |print| {
             let same = print.tool == now.tool
                 && print.outcome.result == now.outcome.result
-                && print.words.jaccard(&now.words) >= 0.8;
+                && print.words.all.jaccard(&now.words.all) >= 0.8;
             sight_if(same)
         },
     );
-    ONE_ANSWER.sight(Kind::Churn, identity(now.tool, now.outcome.result), steps)
+    ONE_ANSWER.sight(Kind::Churn, || identity(now.tool, now.outcome.result), steps)
+}
+
+/// The same question in other words, although its answers differ: an order to another agent, or a search, that names
+/// nothing new.
+pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
+    if !is_question(now) {
+        return None;
+    }
+    let steps = occurrences(
+        recent(window, now),
+        now,
+        |print| print.fresh_write && print.is_write(),
+        |print| {
+            let alike = || {
+                print.words.all.jaccard(&now.words.all) >= 0.6
+                    && print.words.names.jaccard(&now.words.names) >= 0.8
+            };
+            sight_if(print.tool == now.tool && is_question(print) && alike())
+        },
+    );
+    SAME_QUESTION.sight(Kind::Churn, || identity(now.tool, 0), steps)
+}
+
+/// A call in plain language: enough words to compare, and neither a command nor code nor the agent's own notes.
+fn is_question(print: &Print) -> bool {
+    print.form == Form::Call
+        && print.does.prose
+        && !print.does.notes
+        && !print.is_write()
+        && !print.is_waiting()
 }
 
 fn recent<'a>(window: &'a Window, now: &Print) -> impl Iterator<Item = &'a Print> + Clone + use<'a> {
@@ -92,7 +124,7 @@ fn same_failure(print: &Print, now: &Print) -> bool {
 
 /// Arguments that differ in a few words, or in numbers only.
 fn near_args(print: &Print, now: &Print, alike: f32) -> bool {
-    print.shape == now.shape || print.words.jaccard(&now.words) >= alike
+    print.shape == now.shape || print.words.all.jaccard(&now.words.all) >= alike
 }
 
 /// What repeats is the tool with its outcome, since the arguments change.

@@ -74,12 +74,17 @@ pub(super) fn sweep(window: &Window, now: &Print) -> Option<Sighting> {
     if now.form != Form::Call || now.outcome.result == 0 || now.outcome.facts.failed || now.is_waiting() {
         return None;
     }
+    // Nearly every step is a page of its own: done, before anything is gathered.
+    let is_page = |print: &&Print| print.tool == now.tool && print.shape == now.shape;
+    if !window.earlier(now).filter(is_page).any(|print| print.equals(now)) {
+        return None;
+    }
     let mut pages: Vec<&Print> = Vec::new();
     for print in std::iter::once(now).chain(window.earlier(now)) {
         if print.may_change(now) {
             break;
         }
-        if print.tool == now.tool && print.shape == now.shape {
+        if is_page(&print) {
             pages.push(print);
         }
     }

@@ -19,14 +19,14 @@ const MIN_WORDS: u32 = 4;
 
 /// One speaker says the same again, and nothing new came from outside.
 pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
-    if now.form != Form::Text || now.words.len() == 0 {
+    if now.form != Form::Text || now.words.all.len() == 0 {
         return None;
     }
     let texts = || window.earlier(now).take(REACH);
     let same = occurrences(texts(), now, |_| false, |print| sight_if(says_the_same(print, now)));
     let alike = occurrences(texts(), now, learned, |print| sight_if(speaks_alike(print, now, 0.6)));
     let canned = occurrences(texts(), now, learned, |print| sight_if(gets_the_same_reply(print, now)));
-    let identity = Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
+    let identity = || Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
     let sightings = [
         SAME.sight(Kind::Monologue, identity, same),
         ALIKE.sight(Kind::Monologue, identity, alike),
@@ -47,8 +47,8 @@ fn gets_the_same_reply(print: &Print, now: &Print) -> bool {
 fn speaks_alike(print: &Print, now: &Print, alike: f32) -> bool {
     print.form == Form::Text
         && print.speaker == now.speaker
-        && now.words.len() >= MIN_WORDS
-        && print.words.jaccard(&now.words) >= alike
+        && now.words.all.len() >= MIN_WORDS
+        && print.words.all.jaccard(&now.words.all) >= alike
 }
 
 /// A call that was new and went well: whoever speaks after it speaks about something new.

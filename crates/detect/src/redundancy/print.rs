@@ -7,7 +7,7 @@ use crate::fingerprint::{Fingerprint, with_call};
 use crate::outcome::Outcome;
 use crate::redundancy::rules::Rules;
 use crate::step::{Role, Step};
-use crate::words::{WordSet, hash_bytes, hash_without_digits};
+use crate::words::{Words, hash_bytes, hash_without_digits};
 
 /// The print of one step.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub(super) struct Print {
     /// The arguments (or the text) with numbers folded.
     pub(super) shape: u64,
     /// The words of the arguments (or of the text).
-    pub(super) words: WordSet,
+    pub(super) words: Words,
     /// Numbers in the arguments.
     pub(super) numbers: [i64; 4],
     pub(super) does: CallFacts,
@@ -62,7 +62,7 @@ impl Print {
             tool: 0,
             call: Fingerprint::default(),
             shape: 0,
-            words: WordSet::default(),
+            words: Words::default(),
             numbers: [0; 4],
             does: CallFacts::default(),
             outcome,
@@ -83,13 +83,13 @@ impl Print {
             with_call(tool, step.args, loop_key, |call, canonical| {
                 print.call = call;
                 print.shape = hash_without_digits(canonical);
-                print.words = WordSet::of_args(canonical);
+                print.words = Words::of_args(canonical);
                 print.numbers = numbers(canonical);
                 print.does = CallFacts::read(tool, canonical, profile.and_then(|profile| profile.effect));
             });
         } else {
             let text = step.thought.unwrap_or_default();
-            print.words = WordSet::of_text(text);
+            print.words = Words::of_text(text);
             print.shape = hash_without_digits(text.trim().as_bytes());
             print.call = Fingerprint::of_bytes(b"text", text.trim().as_bytes());
         }

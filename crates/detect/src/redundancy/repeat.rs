@@ -40,7 +40,7 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
     } else {
         (Kind::Repeat, REPEAT)
     };
-    threshold.sight(kind, identity_of_call(now), steps)
+    threshold.sight(kind, || identity_of_call(now), steps)
 }
 
 /// The same call with the same class of error, however its words differ.
@@ -59,7 +59,7 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
         },
     );
     let threshold = if now.is_waiting() { POLL } else { REPEAT };
-    let steady = threshold.sight(Kind::FailingRepeat, identity_of_call(now), steps);
+    let steady = threshold.sight(Kind::FailingRepeat, || identity_of_call(now), steps);
     if steady.as_ref().is_some_and(|sighting| sighting.severity == Severity::Loop) {
         return steady;
     }
@@ -67,7 +67,7 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
     let despite = |cut: fn(&Print) -> bool, threshold: Threshold| {
         let steps = occurrences(earlier_calls(window, now), now, cut, |print| same_or_other(print, now));
         let threshold = if now.is_waiting() { POLL } else { threshold };
-        threshold.sight(Kind::FailingRepeat, identity_of_call(now), steps)
+        threshold.sight(Kind::FailingRepeat, || identity_of_call(now), steps)
     };
     let stagnant = [
         despite(|print| print.fresh_write && print.is_write(), DESPITE_RUNS),
@@ -95,7 +95,7 @@ pub(super) fn unknown_tool(window: &Window, now: &Print) -> Option<Sighting> {
             () => Sight::Other,
         },
     );
-    let identity = Fingerprint::of_bytes(b"unknown tool", &now.tool.to_le_bytes());
+    let identity = || Fingerprint::of_bytes(b"unknown tool", &now.tool.to_le_bytes());
     REPEAT.sight(Kind::UnknownTool, identity, steps)
 }
 
@@ -114,7 +114,7 @@ pub(super) fn retry(window: &Window, now: &Print) -> Option<Sighting> {
             () => Sight::Other,
         },
     );
-    Threshold::new(3, usize::MAX).sight(Kind::Retry, identity_of_call(now), steps)
+    Threshold::new(3, usize::MAX).sight(Kind::Retry, || identity_of_call(now), steps)
 }
 
 /// What repeats is this call.

@@ -44,11 +44,44 @@ impl Threshold {
         }
     }
 
-    /// A sighting of `steps` occurrences, if they are enough.
-    pub(super) fn sight(self, kind: Kind, identity: Fingerprint, steps: Vec<usize>) -> Option<Sighting> {
-        let count = steps.len();
+    /// A sighting of these occurrences, if they are enough. Only then is their identity computed.
+    pub(super) fn sight(
+        self,
+        kind: Kind,
+        identity: impl FnOnce() -> Fingerprint,
+        seen: Occurrences,
+    ) -> Option<Sighting> {
+        let count = seen.count;
         let severity = self.severity(count)?;
-        Some(Sighting { kind, severity, count, loop_at: self.looping, period: 1, identity, evidence: steps })
+        let (loop_at, identity, evidence) = (self.looping, identity(), seen.steps());
+        Some(Sighting { kind, severity, count, loop_at, period: 1, identity, evidence })
+    }
+}
+
+/// Occurrences of one thing. They live on the stack: nearly every step is compared with all others and found to be
+/// new, which should cost no allocation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Occurrences {
+    count: usize,
+    /// Their steps, newest first, as far as there is room.
+    newest: [usize; Self::KEPT],
+}
+
+impl Occurrences {
+    /// As many as the default window has steps; of more, the oldest are not named as evidence.
+    const KEPT: usize = 64;
+    const NONE: Self = Self { count: 0, newest: [0; Self::KEPT] };
+
+    fn push(&mut self, step: usize) {
+        if let Some(place) = self.newest.get_mut(self.count) {
+            *place = step;
+        }
+        self.count += 1;
+    }
+
+    /// The steps in order.
+    fn steps(&self) -> Vec<usize> {
+        self.newest[..self.count.min(Self::KEPT)].iter().rev().copied().collect()
     }
 }
 
@@ -104,7 +137,7 @@ pub(super) enum Sight {
     Unrelated,
 }
 
-/// The occurrences that lead up to `now`, oldest first, `now` included: back to the first step that `cut` says no
+/// The occurrences that lead up to `now`, `now` included: back to the first step that `cut` says no
 /// count crosses, or to another answer. Occurrences of one round count once, and a cut in the round of an occurrence
 /// counts as behind it, so that the order inside a round never matters.
 pub(super) fn occurrences<'a>(
@@ -112,8 +145,8 @@ pub(super) fn occurrences<'a>(
     now: &Print,
     cut: impl Fn(&Print) -> bool,
     sight: impl Fn(&Print) -> Sight,
-) -> Vec<usize> {
-    let mut found = Vec::new();
+) -> Occurrences {
+    let mut found = Occurrences::NONE;
     let mut rest = earlier;
     let mut round = now.round;
     while let Some(print) = rest.next() {
@@ -129,13 +162,12 @@ pub(super) fn occurrences<'a>(
                     break;
                 }
                 round = print.round;
-                if found.is_empty() {
+                if found.count == 0 {
                     found.push(now.index);
                 }
                 found.push(print.index);
             }
         }
     }
-    found.reverse();
     found
 }

@@ -34,7 +34,11 @@ fn write_list<W: Write>(out: &mut W, run: &Run, findings: &[&Finding]) -> io::Re
 
 fn write<W: Write>(out: &mut W, run: &Run, finding: &Finding) -> io::Result<()> {
     let (kind, severity, count, step) = (finding.kind, finding.severity, finding.count, finding.step);
-    let times = if finding.period > 1 { format!("{} steps × {count}", finding.period) } else { format!("× {count}") };
+    let times = if finding.period > 1 {
+        format!("{} steps × {count}", finding.period)
+    } else {
+        format!("× {count}")
+    };
     writeln!(
         out,
         r#"<li class="{severity}"><p class="kind">{kind} <small>{times}, certain at step {step}</small></p><p class="reason">{}</p>"#,
@@ -49,7 +53,8 @@ fn write<W: Write>(out: &mut W, run: &Run, finding: &Finding) -> io::Result<()> 
 /// One copy of what repeats in words, as far as there is room, and the numbers of the other steps.
 fn write_evidence<W: Write>(out: &mut W, run: &Run, finding: &Finding) -> io::Result<()> {
     let evidence = finding.evidence.len();
-    let quotable = if evidence <= MAX_QUOTED { evidence } else { finding.period.clamp(MIN_QUOTED, MAX_QUOTED) };
+    let quotable =
+        if evidence <= MAX_QUOTED { evidence } else { finding.period.clamp(MIN_QUOTED, MAX_QUOTED) };
     let (quoted, rest) = finding.evidence.split_at(quotable);
     for step in quoted {
         write!(out, r#"<p class="quote"><span class="n">step {step}</span>"#)?;

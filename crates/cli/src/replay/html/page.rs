@@ -10,7 +10,12 @@ use crate::number::{counted, dollars, grouped, percent};
 use crate::replay::shelf::Shelf;
 use crate::replay::totals::Totals;
 
-pub(super) fn write<W: Write>(out: &mut W, shelf: &Shelf, totals: &Totals, inputs: &[PathBuf]) -> io::Result<()> {
+pub(super) fn write<W: Write>(
+    out: &mut W,
+    shelf: &Shelf,
+    totals: &Totals,
+    inputs: &[PathBuf],
+) -> io::Result<()> {
     write_head(out)?;
     write_headline(out, totals, inputs)?;
     write_legend(out)?;

@@ -46,14 +46,12 @@ fn facts(run: &Run) -> String {
 fn saving(run: &Run) -> Option<String> {
     let (told_at, first) = run.report.actions.first()?;
     let saved = counted(run.avoidable_steps() as u64, "redundant step", "redundant steps");
-    let mut text = format!("Obeying the first {first} (step {told_at}) would have saved <b>{saved}</b>.");
-    if let Some((stopped_at, Action::Reject)) = run.report.actions.last() {
-        let spared = counted((run.report.steps - 1 - stopped_at) as u64, "step", "steps");
-        text.push_str(&format!(
-            " Ignoring it, the run would have been stopped at step {stopped_at}, {spared} before its end."
-        ));
-    }
-    Some(text)
+    let obeyed = format!("Obeying the first {first} (step {told_at}) would have saved <b>{saved}</b>.");
+    let Some((stopped_at, Action::Reject)) = run.report.actions.last() else { return Some(obeyed) };
+    let spared = counted((run.report.steps - 1 - stopped_at) as u64, "step", "steps");
+    Some(format!(
+        "{obeyed} Ignoring it, the run would have been stopped at step {stopped_at}, {spared} before its end."
+    ))
 }
 
 fn write_steps<W: Write>(out: &mut W, run: &Run, marks: &[Mark], index: usize) -> io::Result<()> {
@@ -74,7 +72,13 @@ fn write_steps<W: Write>(out: &mut W, run: &Run, marks: &[Mark], index: usize) -
     out.write_all(b"</details>\n")
 }
 
-fn write_step<W: Write>(out: &mut W, note: &StepNote, mark: Mark, step: usize, index: usize) -> io::Result<()> {
+fn write_step<W: Write>(
+    out: &mut W,
+    note: &StepNote,
+    mark: Mark,
+    step: usize,
+    index: usize,
+) -> io::Result<()> {
     let class = strip::class_of(mark);
     let letter = mark.letter().map(String::from).unwrap_or_default();
     let status = note.status.map_or("", loopbreaker::Status::as_str);

@@ -65,21 +65,21 @@ fn plain(note: Option<&StepNote>) -> char {
 /// The timeline for those who do not see it.
 fn in_words(run: &Run, marks: &[Mark]) -> String {
     let report = &run.report;
-    let mut words = format!("Timeline of {} steps", report.steps);
+    let mut words = vec![format!("Timeline of {} steps", report.steps)];
     if marks.len() < report.steps {
-        words.push_str(&format!(", the first {} shown", marks.len()));
+        words.push(format!("the first {} shown", marks.len()));
     }
     if let Some(finding) = run.headline() {
-        words.push_str(&format!(
-            "; {} from step {}, certain at step {}",
-            finding.severity, finding.onset, finding.step
-        ));
+        let (severity, onset, step) = (finding.severity, finding.onset, finding.step);
+        words.push(format!("{severity} from step {onset}, certain at step {step}"));
     }
     if report.wasted.steps > 0 {
-        words.push_str(&format!("; {} redundant", report.wasted.steps));
+        words.push(format!("{} redundant", report.wasted.steps));
     }
-    for (step, action) in report.actions.iter().take(8) {
-        words.push_str(&format!("; {action} at step {step}"));
-    }
-    words
+    let actions = report.actions.iter().take(MAX_ACTIONS);
+    words.extend(actions.map(|(step, action)| format!("{action} at step {step}")));
+    words.join("; ")
 }
+
+/// Actions that are told in words; nobody listens to more.
+const MAX_ACTIONS: usize = 8;
