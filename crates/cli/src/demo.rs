@@ -55,7 +55,7 @@ fn agents() -> [Agent; 6] {
 fn judge(rules: &ReplayRules, agent: &Agent) -> Run {
     let mut replay = rules.start();
     agent.steps.iter().for_each(|step| replay.observe(&step.as_step()));
-    Run { id: agent.name.into(), report: replay.finish(), notes: Vec::new() }
+    Run::new(agent.name.into(), replay.finish(), Vec::new())
 }
 
 #[cfg(test)]

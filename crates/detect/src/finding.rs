@@ -145,6 +145,8 @@ pub struct Finding {
     pub detector: DetectorName,
     /// In which way the agent loops.
     pub kind: Kind,
+    /// The detector's rule that fired: several may see one kind of loop.
+    pub rule: &'static str,
     /// How sure it is.
     pub severity: Severity,
     /// From 0 (nothing) to 1 (certain): how far the count is past the kind's threshold.

@@ -26,7 +26,7 @@ use crate::outcome::Outcome;
 use crate::step::Step;
 use print::{Form, Print};
 use rules::Rules;
-use sighting::Sighting;
+use sighting::{Rule, Sighting};
 use window::Window;
 
 /// Sees when the same call gives the same outcome again and nothing that it reads was changed in between.
@@ -144,9 +144,9 @@ impl Redundancy {
         let sighting =
             sighting.or_else(next_in_cycle).filter(|sighting| sighting.severity == Severity::Loop)?;
         Some(Foresight {
-            kind: sighting.kind,
+            kind: sighting.rule.kind,
             count: sighting.count as u32,
-            threshold: sighting.loop_at as u32,
+            threshold: sighting.rule.looping as u32,
         })
     }
 
@@ -190,10 +190,9 @@ impl Redundancy {
         let window = &self.window;
         if let Some(chant) = step.thought.and_then(Chant::of) {
             let sighting = Sighting {
-                kind: Kind::Chant,
+                rule: Rule::new("chant", Kind::Chant, chant.copies, chant.copies),
                 severity: Severity::Loop,
                 count: chant.copies,
-                loop_at: chant.copies,
                 period: 1,
                 identity: chant.identity,
                 evidence: vec![print.index],
@@ -215,10 +214,7 @@ impl Redundancy {
             oscillation::oscillation(window, print),
             monologue::monologue(window, print),
         ];
-        let best = sightings
-            .into_iter()
-            .flatten()
-            .reduce(|best, next| if next.outranks(&best) { next } else { best });
+        let best = Sighting::strongest(sightings.into_iter().flatten());
         let continued = cycle::continues(window, print);
         if let Some((_, period)) = self.deferred
             && continued != Some(period)

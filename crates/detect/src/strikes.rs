@@ -99,6 +99,7 @@ mod tests {
             step: count,
             detector: DetectorName::Redundancy,
             kind: Kind::Repeat,
+            rule: "repeat",
             severity,
             score: 1.0,
             onset: 0,

@@ -5,7 +5,6 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use loopbreaker::Action;
 
 use super::script::Agent;
 use crate::replay::marks::{Mark, marks};
@@ -55,17 +54,11 @@ pub(super) fn end<W: Write>(out: &mut W) -> io::Result<()> {
     out.flush()
 }
 
-/// `, churn at step 7, stopped at step 10`.
+/// `: churn at step 3, stopped at step 6, 4 steps spared`.
 fn ending(run: &Run) -> String {
     let found = run.headline().map(|finding| format!(": {} at step {}", finding.kind, finding.step));
-    let stopped = match run.report.actions.last() {
-        Some((step, Action::Reject)) => {
-            let spared = run.report.steps - 1 - step;
-            format!(", stopped at step {step}, {spared} steps spared")
-        }
-        _ => String::new(),
-    };
-    found.unwrap_or_default() + &stopped
+    let stopped = run.stop().map(|(step, spared)| format!(", stopped at step {step}, {spared} steps spared"));
+    found.unwrap_or_default() + &stopped.unwrap_or_default()
 }
 
 fn style_of(mark: Mark) -> Style {

@@ -11,9 +11,17 @@ pub(crate) struct Run {
     pub(crate) report: Report,
     /// The first steps in short, where somebody wants to see them.
     pub(crate) notes: Vec<StepNote>,
+    /// Redundant steps that an agent which obeyed the very first hint would not have done.
+    pub(crate) avoidable_steps: usize,
 }
 
 impl Run {
+    pub(crate) fn new(id: String, report: Report, notes: Vec<StepNote>) -> Self {
+        let told_at = report.actions.first().map_or(usize::MAX, |(step, _)| *step);
+        let avoidable_steps = report.redundant_steps.iter().filter(|step| **step > told_at).count();
+        Self { id, report, notes, avoidable_steps }
+    }
+
     /// The finding that decides the verdict: the first of the worst ones.
     pub(crate) fn headline(&self) -> Option<&Finding> {
         let worst = self.report.findings.iter().map(|finding| finding.severity).max()?;
@@ -25,10 +33,12 @@ impl Run {
         self.report.findings.iter().filter(|finding| finding.severity == Severity::Loop)
     }
 
-    /// Redundant steps that an agent which obeyed the very first hint would not have done.
-    pub(crate) fn avoidable_steps(&self) -> usize {
-        let Some((told_at, _)) = self.report.actions.first() else { return 0 };
-        self.report.redundant_steps.iter().filter(|step| *step > told_at).count()
+    /// The step at which the ladder would have stopped the run, and how many came after it.
+    pub(crate) fn stop(&self) -> Option<(usize, usize)> {
+        match self.report.actions.last() {
+            Some((step, Action::Reject)) => Some((*step, self.report.steps.saturating_sub(step + 1))),
+            _ => None,
+        }
     }
 
     /// Whether the ladder would have come to this action.

@@ -145,7 +145,7 @@ impl Sink for Runs<'_> {
         let (id, open) =
             self.open.remove_entry(run).unwrap_or_else(|| (run.to_owned(), OpenRun::new(&self.rules)));
         self.noted = self.noted.saturating_sub(open.notes.iter().map(StepNote::bytes).sum());
-        self.pass_on(Run { id, report: open.replay.finish(), notes: open.notes });
+        self.pass_on(Run::new(id, open.replay.finish(), open.notes));
     }
 
     fn problem(&mut self, problem: Problem) {

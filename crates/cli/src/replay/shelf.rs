@@ -27,6 +27,7 @@ impl Shelf {
             _ => 2,
         };
         let rank = (severity, Reverse(run.report.wasted.steps), self.offered);
+        // What is not shown is not kept either.
         run.report.findings.truncate(MAX_FINDINGS);
         run.report.redundant_steps.retain(|step| *step < MAX_NOTES);
         self.bytes += bytes(&run);
@@ -84,7 +85,7 @@ mod tests {
         for _ in 0..repeats {
             replay.observe(&Step::call("bash", r#"{"command":"ls"}"#).answered("a b", None));
         }
-        Run { id, report: replay.finish(), notes: Vec::new() }
+        Run::new(id, replay.finish(), Vec::new())
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl Totals {
         self.wasted.steps += report.wasted.steps;
         self.wasted.tokens = self.wasted.tokens.saturating_add(report.wasted.tokens);
         self.wasted.cost_usd += report.wasted.cost_usd;
-        self.avoidable_steps += run.avoidable_steps() as u64;
+        self.avoidable_steps += run.avoidable_steps as u64;
         self.hinted += u64::from(run.came_to(Action::Hint));
         self.throttled += u64::from(run.came_to(Action::Throttle));
         self.paused += u64::from(run.came_to(Action::Pause));

@@ -4,19 +4,19 @@ use crate::finding::Kind;
 use crate::fingerprint::Fingerprint;
 use crate::redundancy::print::{Form, Print};
 use crate::redundancy::repeat::changes_failure;
-use crate::redundancy::sighting::{Sight, Sighting, Threshold, occurrences};
+use crate::redundancy::sighting::{Rule, Sight, Sighting, occurrences};
 use crate::redundancy::window::Window;
 
 /// Near-equal calls that fail in the same way: variations without a new idea.
-const NEAR_FAILING: Threshold = Threshold::new(2, 3);
+const NEAR_FAILING: Rule = Rule::new("near_failing", Kind::Churn, 2, 3);
 /// Any calls of one tool in a row that fail in the same way.
-const FAILING: Threshold = Threshold::new(3, 4);
+const FAILING: Rule = Rule::new("failing_row", Kind::Churn, 3, 4);
 /// The same failure from whatever tool.
-const ANY_TOOL: Threshold = Threshold::new(4, 5);
+const ANY_TOOL: Rule = Rule::new("failing_everywhere", Kind::Churn, 4, 5);
 /// Near-equal questions with one answer.
-const ONE_ANSWER: Threshold = Threshold::new(4, 6);
+const ONE_ANSWER: Rule = Rule::new("one_answer", Kind::Churn, 4, 6);
 /// Near-equal questions in plain language, whatever they are answered.
-const SAME_QUESTION: Threshold = Threshold::new(3, 4);
+const SAME_QUESTION: Rule = Rule::new("same_question", Kind::Churn, 3, 4);
 /// How many steps back variations are looked for: what lies further back was another attempt.
 const REACH: usize = 12;
 
@@ -48,10 +48,10 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
         |print| sight_if(same_failure(print, now)),
     );
     let by_tool = || identity(now.tool, now.outcome.class.into());
-    let near = NEAR_FAILING.sight(Kind::Churn, by_tool, near);
-    let row = FAILING.sight(Kind::Churn, by_tool, row);
-    let any = ANY_TOOL.sight(Kind::Churn, || identity(0, now.outcome.class.into()), any);
-    [near, row, any].into_iter().flatten().reduce(|best, next| if next.outranks(&best) { next } else { best })
+    let near = NEAR_FAILING.sight(by_tool, near);
+    let row = FAILING.sight(by_tool, row);
+    let any = ANY_TOOL.sight(|| identity(0, now.outcome.class.into()), any);
+    Sighting::strongest([near, row, any].into_iter().flatten())
 }
 
 /// Different questions in nearly the same words, one answer.
@@ -77,7 +77,7 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
             sight_if(same)
         },
     );
-    ONE_ANSWER.sight(Kind::Churn, || identity(now.tool, now.outcome.result), steps)
+    ONE_ANSWER.sight(|| identity(now.tool, now.outcome.result), steps)
 }
 
 /// The same question in other words, although its answers differ: an order to another agent, or a search, that names
@@ -98,7 +98,7 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
             sight_if(print.tool == now.tool && is_question(print) && alike())
         },
     );
-    SAME_QUESTION.sight(Kind::Churn, || identity(now.tool, 0), steps)
+    SAME_QUESTION.sight(|| identity(now.tool, 0), steps)
 }
 
 /// A call in plain language: enough words to compare, and neither a command nor code nor the agent's own notes.

@@ -3,12 +3,14 @@
 use crate::finding::{Kind, Severity};
 use crate::fingerprint::Fingerprint;
 use crate::redundancy::print::{Form, Print};
-use crate::redundancy::sighting::{Sighting, Threshold};
+use crate::redundancy::sighting::{Rule, Sighting};
 use crate::redundancy::window::Window;
 
-const COPIES: Threshold = Threshold::new(2, 3);
+const CYCLE: Rule = Rule::new("cycle", Kind::Cycle, 2, 3);
 /// A sequence that waits for something is a poll in several steps.
-const WAITING_COPIES: Threshold = Threshold::new(10, 20);
+const WAITING_CYCLE: Rule = Rule::new("waiting_cycle", Kind::StalePoll, 10, 20);
+/// One wrap over the same pages is the second time that they are read.
+const SWEEP: Rule = Rule::new("sweep", Kind::Sweep, 2, 2);
 const MAX_PERIOD: usize = 8;
 
 /// The last steps are copies of one unit of two to eight steps.
@@ -38,22 +40,13 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
             return None;
         }
         let waiting = unit.clone().any(Print::is_waiting);
-        let threshold = if waiting { WAITING_COPIES } else { COPIES };
-        let severity = threshold.severity(copies)?;
+        let rule = if waiting { WAITING_CYCLE } else { CYCLE };
+        let severity = rule.severity(copies)?;
         let mut evidence: Vec<usize> =
             newest.clone().take(period * copies).map(|print| print.index).collect();
         evidence.reverse();
-        let kind = if waiting { Kind::StalePoll } else { Kind::Cycle };
         let identity = Fingerprint::of_set(b"loop", &mut unit.map(|print| print.call).collect());
-        Some(Sighting {
-            kind,
-            severity,
-            count: copies,
-            loop_at: threshold.looping,
-            period,
-            identity,
-            evidence,
-        })
+        Some(Sighting { rule, severity, count: copies, period, identity, evidence })
     })
 }
 
@@ -103,8 +96,7 @@ pub(super) fn sweep(window: &Window, now: &Print) -> Option<Sighting> {
     // The pages that agree grow with every step, so the loop is known by what they are pages of.
     let identity =
         Fingerprint::of_bytes(b"sweep", &[now.tool.to_le_bytes(), now.shape.to_le_bytes()].concat());
-    let (severity, loop_at) = (Severity::Loop, 2);
-    Some(Sighting { kind: Kind::Sweep, severity, count: 2, loop_at, period: back, identity, evidence })
+    Some(Sighting { rule: SWEEP, severity: Severity::Loop, count: 2, period: back, identity, evidence })
 }
 
 /// Fewer pages than this are a second look, not a sweep.

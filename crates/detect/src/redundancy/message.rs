@@ -8,7 +8,7 @@ use crate::step::Step;
 pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
     let tool = step.tool.unwrap_or("the agent");
     let count = sighting.count;
-    let mut text = match sighting.kind {
+    let mut text = match sighting.rule.kind {
         Kind::Repeat => format!(
             "`{tool}` was called {count} times with the same arguments and gave the same result each time; nothing that it reads was changed in between"
         ),
@@ -41,7 +41,7 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
         Kind::Retry => format!("`{tool}` failed {count} times for a passing reason, such as a rate limit"),
         Kind::IdenticalRequest | Kind::Semantic => format!("the same request was made {count} times"),
     };
-    if sighting.kind != Kind::Chant {
+    if sighting.rule.kind != Kind::Chant {
         text.push_str(" (steps ");
         push_steps(&mut text, &sighting.evidence);
         text.push(')');

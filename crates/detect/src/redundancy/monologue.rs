@@ -3,15 +3,15 @@
 use crate::finding::Kind;
 use crate::fingerprint::Fingerprint;
 use crate::redundancy::print::{Form, Print};
-use crate::redundancy::sighting::{Sight, Sighting, Threshold, occurrences};
+use crate::redundancy::sighting::{Rule, Sight, Sighting, occurrences};
 use crate::redundancy::window::Window;
 
 /// The same text.
-const SAME: Threshold = Threshold::new(2, 3);
+const SAME: Rule = Rule::new("same_words", Kind::Monologue, 2, 3);
 /// Much the same words.
-const ALIKE: Threshold = Threshold::new(3, 4);
+const ALIKE: Rule = Rule::new("alike_words", Kind::Monologue, 3, 4);
 /// Different words to one canned reply.
-const CANNED: Threshold = Threshold::new(4, 5);
+const CANNED: Rule = Rule::new("canned_reply", Kind::Monologue, 4, 5);
 /// How many steps back the same words are looked for.
 const REACH: usize = 16;
 /// Fewer words than this are alike by chance ("Yes.", "Done.").
@@ -27,12 +27,9 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
     let alike = occurrences(texts(), now, learned, |print| sight_if(speaks_alike(print, now, 0.6)));
     let canned = occurrences(texts(), now, learned, |print| sight_if(gets_the_same_reply(print, now)));
     let identity = || Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
-    let sightings = [
-        SAME.sight(Kind::Monologue, identity, same),
-        ALIKE.sight(Kind::Monologue, identity, alike),
-        CANNED.sight(Kind::Monologue, identity, canned),
-    ];
-    sightings.into_iter().flatten().reduce(|best, next| if next.outranks(&best) { next } else { best })
+    let sightings =
+        [SAME.sight(identity, same), ALIKE.sight(identity, alike), CANNED.sight(identity, canned)];
+    Sighting::strongest(sightings.into_iter().flatten())
 }
 
 fn says_the_same(print: &Print, now: &Print) -> bool {

@@ -3,11 +3,11 @@
 use crate::finding::Kind;
 use crate::fingerprint::Fingerprint;
 use crate::redundancy::print::{Form, Print};
-use crate::redundancy::sighting::{Sighting, Threshold};
+use crate::redundancy::sighting::{Rule, Sighting};
 use crate::redundancy::window::Window;
 
 /// One return may be a change of mind, two are back and forth.
-const RETURNS: Threshold = Threshold::new(1, 2);
+const RETURNS: Rule = Rule::new("oscillation", Kind::Oscillation, 1, 2);
 
 /// Whether `now` writes a content to a place where that content stood before something else did.
 pub(super) fn returns(window: &Window, now: &Print) -> bool {
@@ -43,8 +43,7 @@ pub(super) fn oscillation(window: &Window, now: &Print) -> Option<Sighting> {
     let contents = [now.does.before.min(now.does.after), now.does.before.max(now.does.after)];
     let bytes: Vec<u8> = contents.iter().flat_map(|content| content.to_le_bytes()).collect();
     let identity = Fingerprint::of_bytes(b"oscillation", &bytes);
-    let loop_at = RETURNS.looping;
-    Some(Sighting { kind: Kind::Oscillation, severity, count, loop_at, period: 2, identity, evidence })
+    Some(Sighting { rule: RETURNS, severity, count, period: 2, identity, evidence })
 }
 
 fn writes_content(print: &Print) -> bool {

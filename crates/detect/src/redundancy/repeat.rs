@@ -3,19 +3,23 @@
 use crate::finding::{Kind, Severity};
 use crate::fingerprint::Fingerprint;
 use crate::redundancy::print::{Form, Print};
-use crate::redundancy::sighting::{Sight, Sighting, Threshold, occurrences};
+use crate::redundancy::sighting::{Rule, Sight, Sighting, occurrences};
 use crate::redundancy::window::Window;
 
-const REPEAT: Threshold = Threshold::new(2, 3);
+const REPEAT: Rule = Rule::new("repeat", Kind::Repeat, 2, 3);
 /// A tool that moves through something outside answers every move with the same few words.
-const MOVE: Threshold = Threshold::new(4, 6);
-const POLL: Threshold = Threshold::new(10, 20);
+const MOVE: Rule = Rule::new("move", Kind::Repeat, 4, 6);
+const POLL: Rule = Rule::new("poll", Kind::StalePoll, 10, 20);
 /// Polling on after the answer was final.
-const FINAL_POLL: Threshold = Threshold::new(3, 5);
+const FINAL_POLL: Rule = Rule::new("final_poll", Kind::StalePoll, 3, 5);
+const FAILING: Rule = Rule::new("failing_repeat", Kind::FailingRepeat, 2, 3);
+const FAILING_POLL: Rule = Rule::new("failing_poll", Kind::FailingRepeat, 10, 20);
+const UNKNOWN_TOOL: Rule = Rule::new("unknown_tool", Kind::UnknownTool, 2, 3);
+const RETRY: Rule = Rule::new("retry", Kind::Retry, 3, usize::MAX);
 /// The same failure in spite of changes in between: stagnation.
-const DESPITE_WRITES: Threshold = Threshold::new(4, 5);
+const DESPITE_WRITES: Rule = Rule::new("failing_despite_writes", Kind::FailingRepeat, 4, 5);
 /// The same failure in spite of programs that ran in between, which may have changed something.
-const DESPITE_RUNS: Threshold = Threshold::new(3, 4);
+const DESPITE_RUNS: Rule = Rule::new("failing_despite_runs", Kind::FailingRepeat, 3, 4);
 
 /// The same call with the same result.
 pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
@@ -33,14 +37,14 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
         },
     );
     let facts = now.outcome.facts;
-    let (kind, threshold) = if now.is_waiting() {
-        (Kind::StalePoll, if facts.terminal { FINAL_POLL } else { POLL })
+    let rule = if now.is_waiting() {
+        if facts.terminal { FINAL_POLL } else { POLL }
     } else if now.does.moves && facts.brief {
-        (Kind::Repeat, MOVE)
+        MOVE
     } else {
-        (Kind::Repeat, REPEAT)
+        REPEAT
     };
-    threshold.sight(kind, || identity_of_call(now), steps)
+    rule.sight(|| identity_of_call(now), steps)
 }
 
 /// The same call with the same class of error, however its words differ.
@@ -58,26 +62,20 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
             () => Sight::Other,
         },
     );
-    let threshold = if now.is_waiting() { POLL } else { REPEAT };
-    let steady = threshold.sight(Kind::FailingRepeat, || identity_of_call(now), steps);
+    let steady = if now.is_waiting() { FAILING_POLL } else { FAILING }.sight(|| identity_of_call(now), steps);
     if steady.as_ref().is_some_and(|sighting| sighting.severity == Severity::Loop) {
         return steady;
     }
     // To the letter the same failure again and again, in spite of changes: they do not help.
-    let despite = |cut: fn(&Print) -> bool, threshold: Threshold| {
+    let despite = |cut: fn(&Print) -> bool, rule: Rule| {
         let steps = occurrences(earlier_calls(window, now), now, cut, |print| same_or_other(print, now));
-        let threshold = if now.is_waiting() { POLL } else { threshold };
-        threshold.sight(Kind::FailingRepeat, || identity_of_call(now), steps)
+        if now.is_waiting() { FAILING_POLL } else { rule }.sight(|| identity_of_call(now), steps)
     };
     let stagnant = [
         despite(|print| print.fresh_write && print.is_write(), DESPITE_RUNS),
         despite(|_| false, DESPITE_WRITES),
     ];
-    stagnant
-        .into_iter()
-        .flatten()
-        .chain(steady)
-        .reduce(|best, next| if next.outranks(&best) { next } else { best })
+    Sighting::strongest(stagnant.into_iter().flatten().chain(steady))
 }
 
 /// Calls of tools that do not exist or are denied, whatever the arguments.
@@ -96,7 +94,7 @@ pub(super) fn unknown_tool(window: &Window, now: &Print) -> Option<Sighting> {
         },
     );
     let identity = || Fingerprint::of_bytes(b"unknown tool", &now.tool.to_le_bytes());
-    REPEAT.sight(Kind::UnknownTool, identity, steps)
+    UNKNOWN_TOOL.sight(identity, steps)
 }
 
 /// Back-off after a transient failure: worth a word, never a loop.
@@ -114,7 +112,7 @@ pub(super) fn retry(window: &Window, now: &Print) -> Option<Sighting> {
             () => Sight::Other,
         },
     );
-    Threshold::new(3, usize::MAX).sight(Kind::Retry, || identity_of_call(now), steps)
+    RETRY.sight(|| identity_of_call(now), steps)
 }
 
 /// What repeats is this call.

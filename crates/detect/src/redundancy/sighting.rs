@@ -9,12 +9,10 @@ use crate::step::Step;
 /// What one rule saw.
 #[derive(Debug, Clone)]
 pub(super) struct Sighting {
-    pub(super) kind: Kind,
+    pub(super) rule: Rule,
     pub(super) severity: Severity,
     /// How often the unit occurred.
     pub(super) count: usize,
-    /// At how many occurrences this kind is a loop.
-    pub(super) loop_at: usize,
     /// Steps in one copy of the unit.
     pub(super) period: usize,
     pub(super) identity: Fingerprint,
@@ -22,18 +20,24 @@ pub(super) struct Sighting {
     pub(super) evidence: Vec<usize>,
 }
 
-/// At how many occurrences a kind is a warning, and at how many a loop.
+/// One rule: the kind of loop that it sees, and from how many occurrences on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Threshold {
+pub(super) struct Rule {
+    /// Its name, for those who want to know exactly what fired.
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// Occurrences that are a warning.
     pub(super) warning: usize,
+    /// Occurrences that are a loop.
     pub(super) looping: usize,
 }
 
-impl Threshold {
-    pub(super) const fn new(warning: usize, looping: usize) -> Self {
-        Self { warning, looping }
+impl Rule {
+    pub(super) const fn new(name: &'static str, kind: Kind, warning: usize, looping: usize) -> Self {
+        Self { name, kind, warning, looping }
     }
 
+    /// How sure this many occurrences make it.
     pub(super) const fn severity(self, count: usize) -> Option<Severity> {
         if count >= self.looping {
             Some(Severity::Loop)
@@ -45,16 +49,10 @@ impl Threshold {
     }
 
     /// A sighting of these occurrences, if they are enough. Only then is their identity computed.
-    pub(super) fn sight(
-        self,
-        kind: Kind,
-        identity: impl FnOnce() -> Fingerprint,
-        seen: Occurrences,
-    ) -> Option<Sighting> {
-        let count = seen.count;
-        let severity = self.severity(count)?;
-        let (loop_at, identity, evidence) = (self.looping, identity(), seen.steps());
-        Some(Sighting { kind, severity, count, loop_at, period: 1, identity, evidence })
+    pub(super) fn sight(self, identity: impl FnOnce() -> Fingerprint, seen: Occurrences) -> Option<Sighting> {
+        let severity = self.severity(seen.count)?;
+        let (count, identity, evidence) = (seen.count, identity(), seen.steps());
+        Some(Sighting { rule: self, severity, count, period: 1, identity, evidence })
     }
 }
 
@@ -86,9 +84,11 @@ impl Occurrences {
 }
 
 impl Sighting {
-    /// Stronger sightings of a step win; of equally strong ones the kind that names the loop best.
-    pub(super) fn outranks(&self, other: &Self) -> bool {
-        (self.severity, rank(self.kind)) > (other.severity, rank(other.kind))
+    /// The one that a step is reported with: the strongest, and of equally strong ones the kind that names the loop
+    /// best.
+    pub(super) fn strongest(sightings: impl Iterator<Item = Self>) -> Option<Self> {
+        let weight = |sighting: &Self| (sighting.severity, rank(sighting.rule.kind));
+        sightings.reduce(|best, next| if weight(&next) > weight(&best) { next } else { best })
     }
 
     pub(super) fn into_finding(self, step: &Step<'_>, index: usize) -> Finding {
@@ -96,16 +96,17 @@ impl Sighting {
         Finding {
             step: index,
             detector: DetectorName::Redundancy,
-            kind: self.kind,
+            kind: self.rule.kind,
+            rule: self.rule.name,
             severity: self.severity,
-            score: (self.count as f64 / (2.0 * self.loop_at.max(1) as f64)).min(1.0),
+            score: (self.count as f64 / (2.0 * self.rule.looping.max(1) as f64)).min(1.0),
             onset: self.evidence.first().copied().unwrap_or(index),
             period: self.period,
             count: self.count,
             identity: self.identity,
             evidence: self.evidence,
             message,
-            prevented_by: message::prevented_by(self.kind),
+            prevented_by: message::prevented_by(self.rule.kind),
         }
     }
 }

@@ -45,13 +45,22 @@ fn facts(run: &Run) -> String {
 /// What the ladder would have done, and what that would have saved.
 fn saving(run: &Run) -> Option<String> {
     let (told_at, first) = run.report.actions.first()?;
-    let saved = counted(run.avoidable_steps() as u64, "redundant step", "redundant steps");
-    let obeyed = format!("Obeying the first {first} (step {told_at}) would have saved <b>{saved}</b>.");
-    let Some((stopped_at, Action::Reject)) = run.report.actions.last() else { return Some(obeyed) };
-    let spared = counted((run.report.steps - 1 - stopped_at) as u64, "step", "steps");
-    Some(format!(
-        "{obeyed} Ignoring it, the run would have been stopped at step {stopped_at}, {spared} before its end."
-    ))
+    let stopped = run.stop().map(|(step, after)| {
+        let after = counted(after as u64, "step", "steps");
+        format!("the run would have been stopped at step {step}, {after} before its end.")
+    });
+    let obeyed = match run.avoidable_steps as u64 {
+        0 => format!("The first {first} would have come at step {told_at}; no redundant step followed."),
+        saved => {
+            let saved = counted(saved, "redundant step", "redundant steps");
+            format!("Obeying the first {first} (step {told_at}) would have saved <b>{saved}</b>.")
+        }
+    };
+    Some(match stopped {
+        Some(stopped) if *first == Action::Reject => format!("By the ladder, {stopped}"),
+        Some(stopped) => format!("{obeyed} Ignoring it, {stopped}"),
+        None => obeyed,
+    })
 }
 
 fn write_steps<W: Write>(out: &mut W, run: &Run, marks: &[Mark], index: usize) -> io::Result<()> {
