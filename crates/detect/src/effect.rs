@@ -9,6 +9,7 @@ use crate::words::hash_bytes;
 
 /// What a call does, and to what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which may hold or not")]
 pub(crate) struct CallFacts {
     /// What it does; `None` when that is not known.
     pub(crate) effect: Option<Effect>,
@@ -62,6 +63,7 @@ impl CallFacts {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which may hold or not")]
 struct Guess {
     effect: Option<Effect>,
     /// It is a command line.

@@ -19,8 +19,9 @@ pub struct Ruling {
 
 /// The loops of one session and their strikes.
 ///
-/// Strikes belong to a loop's identity: an agent that obeyed the hint and later hits another loop starts at the
-/// bottom of the ladder again. Progress in between steps back down by one.
+/// Strikes belong to a loop: an agent that obeyed the hint and later hits another loop starts at the bottom of the
+/// ladder again. Findings with one identity are one loop, and so are findings that two of the same steps prove.
+/// Progress in between steps back down by one.
 ///
 /// ```
 /// use loopbreaker::{Action, Ladder, Redundancy, RedundancyConfig, Step, Strikes};
@@ -43,11 +44,21 @@ pub struct Strikes {
     loops: VecDeque<KnownLoop>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct KnownLoop {
+    /// What was found of it: several rules may see one loop, each with an identity of its own.
+    faces: Vec<Face>,
+    strikes: u32,
+    /// Whether it has been found as a loop, and not only as a warning.
+    found: bool,
+    /// The steps that proved it last.
+    evidence: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Face {
     identity: Fingerprint,
     worst: Severity,
-    strikes: u32,
     count: usize,
 }
 
@@ -57,25 +68,9 @@ impl Strikes {
 
     /// Counts a finding and says what the ladder does about it.
     pub fn rule(&mut self, finding: &Finding, ladder: &Ladder) -> Ruling {
-        let known = self.loops.iter().position(|known| known.identity == finding.identity);
-        let mut entry = match known.and_then(|at| self.loops.remove(at)) {
-            Some(entry) => entry,
-            None => KnownLoop { identity: finding.identity, worst: Severity::Warning, strikes: 0, count: 0 },
-        };
-        let is_new_loop = finding.severity == Severity::Loop && entry.worst < Severity::Loop;
-        // A count that fell started again, so there was progress in between.
-        if finding.count < entry.count {
-            entry.strikes = entry.strikes.saturating_sub(1);
-        } else if finding.severity == Severity::Loop && !is_new_loop {
-            entry.strikes = entry.strikes.saturating_add(1);
-        }
-        entry.count = finding.count;
-        entry.worst = entry.worst.max(finding.severity);
-        let action = match finding.severity {
-            Severity::Warning => Action::Warn,
-            Severity::Loop => ladder.rung(entry.strikes),
-        };
-        let ruling = Ruling { action, strikes: entry.strikes, is_new: is_new_loop || known.is_none() };
+        let known = self.loops.iter().position(|known| known.is_seen_in(finding));
+        let mut entry = known.and_then(|at| self.loops.remove(at)).unwrap_or_default();
+        let ruling = entry.rule(finding, ladder);
         if self.loops.len() == Self::MAX_LOOPS {
             self.loops.pop_front();
         }
@@ -85,7 +80,46 @@ impl Strikes {
 
     /// Strikes of one loop so far.
     pub fn of(&self, identity: &Fingerprint) -> u32 {
-        self.loops.iter().find(|known| known.identity == *identity).map_or(0, |known| known.strikes)
+        let known = self.loops.iter().find(|known| known.faces.iter().any(|face| face.identity == *identity));
+        known.map_or(0, |known| known.strikes)
+    }
+}
+
+impl KnownLoop {
+    /// More faces than this are one too many to remember; the oldest goes first.
+    const MAX_FACES: usize = 8;
+
+    /// Whether a finding shows this loop: by its identity, or by two of the steps that prove it.
+    fn is_seen_in(&self, finding: &Finding) -> bool {
+        self.faces.iter().any(|face| face.identity == finding.identity)
+            || finding.evidence.iter().filter(|step| self.evidence.contains(step)).take(2).count() == 2
+    }
+
+    fn rule(&mut self, finding: &Finding, ladder: &Ladder) -> Ruling {
+        let is_loop = finding.severity == Severity::Loop;
+        let face = self.faces.iter_mut().find(|face| face.identity == finding.identity);
+        // A count that fell started again, so there was progress in between.
+        let progress = face.as_ref().is_some_and(|face| finding.count < face.count);
+        let is_new = face.as_ref().is_none_or(|face| finding.severity > face.worst);
+        if progress {
+            self.strikes = self.strikes.saturating_sub(1);
+        } else if is_loop && self.found {
+            self.strikes = self.strikes.saturating_add(1);
+        }
+        if let Some(face) = face {
+            face.worst = face.worst.max(finding.severity);
+            face.count = finding.count;
+        } else {
+            if self.faces.len() == Self::MAX_FACES {
+                self.faces.remove(0);
+            }
+            let Finding { identity, severity, count, .. } = *finding;
+            self.faces.push(Face { identity, worst: severity, count });
+        }
+        self.found |= is_loop;
+        self.evidence.clone_from(&finding.evidence);
+        let action = if is_loop { ladder.rung(self.strikes) } else { Action::Warn };
+        Ruling { action, strikes: self.strikes, is_new }
     }
 }
 
@@ -120,6 +154,20 @@ mod tests {
         }
         assert_eq!(strikes.rule(&finding("b", Severity::Loop, 3), &ladder).action, Action::Hint);
         assert_eq!(strikes.rule(&finding("a", Severity::Loop, 6), &ladder).action, Action::Reject);
+    }
+
+    #[test]
+    fn two_rules_that_see_the_same_steps_see_one_loop() {
+        let (mut strikes, ladder) = (Strikes::default(), Ladder::default());
+        let proved_by = |identity, evidence: &[usize]| Finding {
+            evidence: evidence.to_vec(),
+            ..finding(identity, Severity::Loop, evidence.len())
+        };
+        strikes.rule(&proved_by("a", &[1, 2, 3]), &ladder);
+        let other = strikes.rule(&proved_by("b", &[2, 3, 4]), &ladder);
+        assert_eq!((other.strikes, other.is_new), (1, true));
+        let apart = strikes.rule(&proved_by("c", &[4, 9, 10]), &ladder);
+        assert_eq!(apart.strikes, 0);
     }
 
     #[test]

@@ -34,6 +34,12 @@ impl PageFile {
             let message = format!("--html {} would overwrite an input", named.display());
             return Err(Failure::told(message, "give the report a name of its own, such as report.html"));
         }
+        if named == Path::new("-") {
+            return Err(Failure::told(
+                "--html needs a file: stdout is for the runs",
+                "name it, such as report.html",
+            ));
+        }
         if place.is_dir() {
             return Err(fail(&io::ErrorKind::IsADirectory.into()));
         }

@@ -38,7 +38,8 @@ impl Progress {
             return;
         }
         if self.bar.is_none() && self.since.elapsed() > PATIENCE {
-            self.bar = Some(bar(self.total));
+            // The bar appears late, and would else take what is read by then for the work of an instant.
+            self.bar = Some(bar(self.total).with_elapsed(self.since.elapsed()));
         }
         if let Some(bar) = &self.bar {
             bar.set_position(self.before + bytes);

@@ -79,9 +79,12 @@ fn the_page_is_replaced_as_a_whole_and_leaves_nothing_behind() {
 #[test]
 fn a_page_that_cannot_be_written_is_told_before_anything_is_read() {
     let desk = Desk::with("runs.jsonl", repeats("a", 1));
-    for (out, why) in
-        [("missing/page.html", "could not be written"), (".", "could not be"), ("runs.jsonl", "overwrite")]
-    {
+    for (out, why) in [
+        ("missing/page.html", "could not be written"),
+        (".", "could not be"),
+        ("runs.jsonl", "overwrite"),
+        ("-", "needs a file"),
+    ] {
         let outcome = desk.run(&["replay", "runs.jsonl", "--html", out]);
         assert_eq!((outcome.code, &*outcome.stdout), (1, ""), "{out}");
         assert!(outcome.stderr.contains(why) && outcome.stderr.contains("\nhint: "), "{}", outcome.stderr);

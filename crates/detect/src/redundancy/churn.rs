@@ -48,9 +48,9 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
         |print| sight_if(same_failure(print, now)),
     );
     let by_tool = || identity(now.tool, now.outcome.class.into());
-    let near = NEAR_FAILING.sight(by_tool, near);
-    let row = FAILING.sight(by_tool, row);
-    let any = ANY_TOOL.sight(|| identity(0, now.outcome.class.into()), any);
+    let near = NEAR_FAILING.sight(by_tool, &near);
+    let row = FAILING.sight(by_tool, &row);
+    let any = ANY_TOOL.sight(|| identity(0, now.outcome.class.into()), &any);
     Sighting::strongest([near, row, any].into_iter().flatten())
 }
 
@@ -77,7 +77,7 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
             sight_if(same)
         },
     );
-    ONE_ANSWER.sight(|| identity(now.tool, now.outcome.result), steps)
+    ONE_ANSWER.sight(|| identity(now.tool, now.outcome.result), &steps)
 }
 
 /// The same question in other words, although its answers differ: an order to another agent, or a search, that names
@@ -98,7 +98,7 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
             sight_if(print.tool == now.tool && is_question(print) && alike())
         },
     );
-    SAME_QUESTION.sight(|| identity(now.tool, 0), steps)
+    SAME_QUESTION.sight(|| identity(now.tool, 0), &steps)
 }
 
 /// A call in plain language: enough words to compare, and neither a command nor code nor the agent's own notes.

@@ -49,7 +49,11 @@ impl Rule {
     }
 
     /// A sighting of these occurrences, if they are enough. Only then is their identity computed.
-    pub(super) fn sight(self, identity: impl FnOnce() -> Fingerprint, seen: Occurrences) -> Option<Sighting> {
+    pub(super) fn sight(
+        self,
+        identity: impl FnOnce() -> Fingerprint,
+        seen: &Occurrences,
+    ) -> Option<Sighting> {
         let severity = self.severity(seen.count)?;
         let (count, identity, evidence) = (seen.count, identity(), seen.steps());
         Some(Sighting { rule: self, severity, count, period: 1, identity, evidence })
