@@ -184,7 +184,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Environmental,
-        r"command not found|no such container|permission denied|access denied|not permitted|not installed|no module named|cannot find module|not recognized as|unauthorized|authentication failed|name or service not known|executable file not found|no such command|is not running",
+        r"command not found|no such container|permission denied|access denied|not permitted|not installed|not recognized as|unauthorized|authentication failed|name or service not known|executable file not found|no such command|is not running",
     ),
     (
         Signal::Nothing,

@@ -45,6 +45,7 @@ fn speaks_alike(print: &Print, now: &Print, alike: f32) -> bool {
     print.form == Form::Text
         && print.speaker == now.speaker
         && now.words.all.len() >= MIN_WORDS
+        && !now.carries_code
         && print.words.all.jaccard(&now.words.all) >= alike
 }
 

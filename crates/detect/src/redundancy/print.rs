@@ -33,6 +33,8 @@ pub(super) struct Print {
     pub(super) outcome: Outcome,
     /// It changed something by a call that had not been made before.
     pub(super) fresh_write: bool,
+    /// It is a text that carries code: a piece of work, however like the last one it looks.
+    pub(super) carries_code: bool,
     /// It had not been asked before, and was answered.
     pub(super) news: bool,
     /// It brought back a content that had stood there before.
@@ -67,6 +69,7 @@ impl Print {
             does: CallFacts::default(),
             outcome,
             fresh_write: false,
+            carries_code: false,
             news: false,
             returned: false,
         };
@@ -89,6 +92,7 @@ impl Print {
             });
         } else {
             let text = step.thought.unwrap_or_default();
+            print.carries_code = text.contains("```");
             print.words = Words::of_text(text);
             print.shape = hash_without_digits(text.trim().as_bytes());
             print.call = Fingerprint::of_bytes(b"text", text.trim().as_bytes());

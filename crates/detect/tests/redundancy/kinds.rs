@@ -232,6 +232,51 @@ fn a_plan_that_goes_on_is_no_monologue() {
 }
 
 #[test]
+fn pieces_of_code_that_look_alike_are_work() {
+    let version = |n: usize| {
+        says(&format!(
+            "Here is the file again with the change applied to it.\n```\nfn main() {{ run({n}) }}\n```"
+        ))
+    };
+    let run: Vec<_> = (0..6).map(version).collect();
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn an_order_given_again_in_other_words_is_churn() {
+    let run = [
+        "Please scan through the video and list the moments where several birds are seen together",
+        "Scan through the video please and list all moments where several birds are seen together",
+        "Please scan the video and list the moments where several birds can be seen together",
+        "Please scan through the whole video and list the moments where several birds are seen together",
+    ]
+    .iter()
+    .enumerate()
+    .map(|(n, order)| {
+        call("web_surfer", &format!("{{\"order\":{order:?}}}"), &format!("I scrolled down to {n}0 percent"))
+    })
+    .collect::<Vec<_>>();
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
+fn the_same_order_about_another_thing_is_work() {
+    let run: Vec<_> = ["Skyfall", "Spectre", "Casino Royale", "Quantum of Solace", "No Time to Die"]
+        .iter()
+        .map(|movie| {
+            call(
+                "web_surfer",
+                &format!(
+                    "{{\"order\":\"please look up whether the movie {movie} can be streamed this week\"}}"
+                ),
+                &format!("{movie}: yes"),
+            )
+        })
+        .collect();
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
 fn words_between_new_results_are_no_monologue() {
     let run: Vec<_> = (0..6)
         .flat_map(|file| {
