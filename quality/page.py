@@ -26,7 +26,7 @@ def page(tables: dict[str, list[Table]], measured: Sequence[Measured], shown: Se
 ## All detectors
 
 {sections["detectors"]}
-`onset→alarm`: median steps from the onset to the first alarm, over alarms at or after the onset. `before onset`: loops whose first alarm came earlier than the labelled onset; they count as hits here, so read recall with that column.
+`onset→alarm`: median steps from the onset to the first alarm, over alarms at or after the onset. `before onset`: loops whose first alarm came earlier than the labelled onset; they count as hits here; the tables of ours also give the strict reading.
 
 ## Ours
 
@@ -130,7 +130,7 @@ def method(measured: Sequence[Measured]) -> str:
 | semantic, whole prompt | All of the conversation so far as one text (128 tokens: 64 of its head, 64 of its tail), all-MiniLM-L6-v2 in int8; similarity 1 − cosine distance / 2 above 0.95 to any of the last five. |
 | semantic, last delta | The same on what the agent said and called in the step. |
 
-Where recordings lack what a rule asks for, the reading is named in the docstring of the baseline. “near-duplicate” is a reference of our own kind, not a product; its exact parameters were not published, these reproduce its numbers on `dev` within a point (on `dev2` it alarms on 45 % of the healthy runs by its authors' count)."""
+Where recordings lack what a rule asks for, the reading is named in the docstring of the baseline. “near-duplicate” is a reference of our own kind, not a product; its exact parameters were not published, these reproduce its numbers on `dev` within a point (on `dev2` the notes beside the runs count 45 % false alarms for it)."""
 
 
 def first_line(doc: str) -> str:

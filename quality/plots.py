@@ -38,7 +38,7 @@ class Point:
 
 def scatter(panels: Sequence[tuple[str, Sequence[Point]]]) -> str:
     """F1 against false alarms, one panel per data set. Points close together are pulled apart with a lead line."""
-    size, left, top, gap = 330, 60, 60, 50
+    size, left, top, gap = 330, 70, 60, 60
     names = [point.name for point in panels[0][1]]
     legend = left + len(panels) * (size + gap)
     body: list[str] = []
@@ -46,27 +46,32 @@ def scatter(panels: Sequence[tuple[str, Sequence[Point]]]) -> str:
         x0 = left + index * (size + gap)
         body.append(label(x0 + size / 2, top - 14, title, "title", "middle"))
         body += scatter_axes(x0, top, size, first=index == 0)
+        leads: list[str] = []
+        markers: list[str] = []
         placed: list[tuple[float, float]] = []
         for point in points:
             x, y = x0 + squeeze(point.false_alarms) * size, top + (1 - point.f1) * size
-            mx, my = free_place(x, y, placed, x0 + size)
-            placed.append((mx, my))
-            colour = "c0" if point.ours else "c2"
-            if (mx, my) != (x, y):
-                body.append(line(x, y, mx, my, "lead"))
-                body.append(f'<circle class="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
-            body.append(
-                f'<circle class="{colour}" cx="{mx:.1f}" cy="{my:.1f}" r="9">'
-                f"<title>{escape(point.name)}: F1 {point.f1:.2f}, false alarms {point.false_alarms:.1%}</title></circle>"
-            )
-            body.append(label(mx, my + 4, str(names.index(point.name) + 1), "number", "middle"))
+            place = free_place(x, y, placed, x0 + size)
+            placed.append(place)
+            if place != (x, y):
+                leads.append(line(x, y, *place, "lead"))
+            about = f"{point.name}: F1 {point.f1:.2f}, false alarms {point.false_alarms:.1%}"
+            markers.append(marker(*place, names.index(point.name) + 1, point.ours, about))
+        body += leads + markers
     for row, point in enumerate(panels[0][1]):
         y = top + 10 + row * 22
-        body.append(f'<circle class="{"c0" if point.ours else "c2"}" cx="{legend + 9}" cy="{y - 4}" r="9"/>')
-        body.append(label(legend + 9, y, str(row + 1), "number", "middle"))
+        body.append(marker(legend + 9, y - 4, row + 1, point.ours, point.name))
         body.append(label(legend + 26, y, point.name))
-    body.append(label(left, top + size + 46, "healthy runs with a false alarm (square-root scale); better is up and left", "faint"))
-    return page(legend + 230, top + size + 62, "F1 against false alarms, all detectors", body)
+    body.append(label(left, top + size + 50, "healthy runs with a false alarm (square-root scale); better is up and left", "faint"))
+    return page(legend + 230, top + size + 66, "F1 against false alarms, all detectors", body)
+
+
+def marker(x: float, y: float, number: int, ours: bool, about: str) -> str:
+    return (
+        f'<g><title>{escape(about)}</title><circle class="{"c0" if ours else "c2"}" cx="{x:.1f}" cy="{y:.1f}" r="9"/>'
+        + label(x, y + 4, str(number), "number", "middle")
+        + "</g>"
+    )
 
 
 def scatter_axes(x0: float, top: float, size: float, first: bool) -> list[str]:
@@ -74,13 +79,13 @@ def scatter_axes(x0: float, top: float, size: float, first: bool) -> list[str]:
     for share in (0, 0.02, 0.1, 0.25, 0.5, 1):
         x = x0 + squeeze(share) * size
         body.append(line(x, top, x, top + size, "grid"))
-        body.append(label(x, top + size + 18, f"{share:.0%}", "faint", "middle"))
+        body.append(label(x, top + size + 24, f"{share:.0%}", "faint", "middle"))
     for step in range(0, 6):
         y = top + (1 - step / 5) * size
         body.append(line(x0, y, x0 + size, y, "grid"))
-        body.append(label(x0 - 8, y + 4, f"{step / 5:.1f}", "faint", "end"))
+        body.append(label(x0 - 14, y + 4, f"{step / 5:.1f}", "faint", "end"))
     if first:
-        body.append(f'<text class="faint" transform="translate({x0 - 40},{top + size / 2}) rotate(-90)" text-anchor="middle">F1</text>')
+        body.append(f'<text class="faint" transform="translate({x0 - 46},{top + size / 2}) rotate(-90)" text-anchor="middle">F1</text>')
     return body
 
 
@@ -133,7 +138,7 @@ def histogram(title: str, series: Sequence[tuple[str, Sequence[int]]], last: int
     left, top, height, bar = 56, 84, 220, 17
     counts = [[sum(min(value, last) == step for value in values) for step in range(last + 1)] for _, values in series]
     most = max(1, *(max(row) for row in counts))
-    tick = max(1, math.ceil(most / 5))
+    tick = next(t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, most) if t * 6 >= most)
     ceiling = tick * math.ceil(most / tick)
     pitch = len(series) * bar + 10
     width = (last + 1) * pitch

@@ -3,6 +3,7 @@
 # usage: quality/run.sh [--no-semantic]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export PYTHONDONTWRITEBYTECODE=1
 
 say() { printf 'quality: %s\n' "$*" >&2; }
 
@@ -26,7 +27,7 @@ python_with_packages() {
 python=python3
 case " $* " in
   *" --no-semantic "*) ;;
-  *) if compgen -G 'models/**/model_int8.onnx' >/dev/null || compgen -G 'models/model_int8.onnx' >/dev/null || [ -e ../shared/model/model_int8.onnx ]; then python=$(python_with_packages); fi ;;
+  *) if [ -n "$(find models ../shared/model -name model_int8.onnx 2>/dev/null)" ]; then python=$(python_with_packages); fi ;;
 esac
 
 cargo build --release --quiet --package loopbreaker-cli

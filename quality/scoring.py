@@ -144,6 +144,15 @@ def leave_one_family_out(runs: Sequence[Run], found: Found, severity: str) -> di
     }
 
 
+def without_early(runs: Sequence[Run], alarms: Alarms) -> dict[str, int | None]:
+    """The strict reading: an alarm before the labelled onset of a loop found something else, so it is no hit."""
+    return {run.id: early_as_none(run, alarms[run.id]) for run in runs}
+
+
+def early_as_none(run: Run, alarm: int | None) -> int | None:
+    return None if alarm is not None and run.loop and alarm < run.onset else alarm
+
+
 def at_least(result: Mapping[str, Any], severity: str) -> list[Mapping[str, Any]]:
     return [f for f in result["findings"] if f["severity"] in LEVELS[severity]]
 

@@ -24,10 +24,19 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
             Contender::new("guard", "a session among many, from text", guard),
             Contender::new("sentinel", "bare, without sessions", sentinel),
             Contender::new("guard-with-outcomes", "redundancy has a word too", guard_with_outcomes),
-            Contender::new("tool-loop-guard", "the arguments parsed beforehand, not counted", loop_guard).must_beat(),
-            Contender::new("tool-loop-guard+parse", "from text, as it comes from the model", loop_guard_from_text)
+            Contender::new("tool-loop-guard", "the arguments parsed beforehand, not counted", loop_guard)
                 .must_beat(),
-            Contender::new("tool-loop-break", "compares raw text: sees no equal calls in another spelling", loop_break),
+            Contender::new(
+                "tool-loop-guard+parse",
+                "from text, as it comes from the model",
+                loop_guard_from_text,
+            )
+            .must_beat(),
+            Contender::new(
+                "tool-loop-break",
+                "compares raw text: sees no equal calls in another spelling",
+                loop_break,
+            ),
             Contender::new("tool-loop-break+sort", "fed with a short hash of sorted JSON", loop_break_sorted),
             Contender::new("naive", "serde_json::Value, to_string, HashMap", naive),
         ],
@@ -46,7 +55,10 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
 
 fn config() -> DetectorsConfig {
     let default = SentinelLimit::new(THRESHOLD, WINDOW).unwrap_or_default();
-    DetectorsConfig { sentinel: SentinelConfig { default, ..SentinelConfig::default() }, ..DetectorsConfig::default() }
+    DetectorsConfig {
+        sentinel: SentinelConfig { default, ..SentinelConfig::default() },
+        ..DetectorsConfig::default()
+    }
 }
 
 fn texts() -> Vec<String> {
@@ -69,7 +81,8 @@ fn guard() -> Operation {
 fn guard_with_outcomes() -> Operation {
     let session = Guard::new(&config()).session("session");
     for index in 0..POOL {
-        session.outcome(&Step::call("read_file", &nested_args(index)).answered(&format!("line {index}"), None));
+        session
+            .outcome(&Step::call("read_file", &nested_args(index)).answered(&format!("line {index}"), None));
     }
     over(texts(), move |args| assert!(black_box(session.check(TOOL, Some(args))).allowed))
 }

@@ -79,12 +79,13 @@ pub fn chant(index: usize, bytes: usize) -> String {
 /// `count` words that follow from `seed`.
 pub fn words(seed: usize, count: usize) -> String {
     const WORDS: [&str; 64] = [
-        "parser", "token", "stream", "window", "buffer", "index", "branch", "commit", "merge", "config", "server",
-        "client", "socket", "thread", "future", "module", "symbol", "lookup", "result", "error", "status", "report",
-        "metric", "sample", "vector", "matrix", "kernel", "memory", "cache", "queue", "worker", "signal", "handle",
-        "string", "number", "object", "array", "member", "field", "value", "schema", "record", "column", "table",
-        "query", "filter", "sorted", "random", "stable", "legacy", "modern", "public", "private", "static", "dynamic",
-        "remote", "local", "global", "nested", "single", "double", "second", "minute", "hourly",
+        "parser", "token", "stream", "window", "buffer", "index", "branch", "commit", "merge", "config",
+        "server", "client", "socket", "thread", "future", "module", "symbol", "lookup", "result", "error",
+        "status", "report", "metric", "sample", "vector", "matrix", "kernel", "memory", "cache", "queue",
+        "worker", "signal", "handle", "string", "number", "object", "array", "member", "field", "value",
+        "schema", "record", "column", "table", "query", "filter", "sorted", "random", "stable", "legacy",
+        "modern", "public", "private", "static", "dynamic", "remote", "local", "global", "nested", "single",
+        "double", "second", "minute", "hourly",
     ];
     let mut state = seed as u64 ^ 0x9E37_79B9_7F4A_7C15;
     let mut text = String::new();
@@ -113,7 +114,11 @@ mod tests {
             assert!((480..=560).contains(&nested_args(index).len()), "{}", nested_args(index).len());
             for bytes in [2_048, 65_536] {
                 for args in [many_members(index, bytes, true), many_members(index, bytes, false)] {
-                    assert!((bytes * 9 / 10..bytes * 11 / 10).contains(&args.len()), "{} of {bytes}", args.len());
+                    assert!(
+                        (bytes * 9 / 10..bytes * 11 / 10).contains(&args.len()),
+                        "{} of {bytes}",
+                        args.len()
+                    );
                 }
                 assert!((bytes..bytes + 100).contains(&one_long_text(index, bytes).len()));
             }

@@ -24,7 +24,8 @@ const WINDOW: usize = 10;
 
 /// Bytes that so many sessions take, in a process of their own.
 pub fn measure(who: &str, sessions: usize) -> io::Result<f64> {
-    let output = Command::new(std::env::current_exe()?).args(["hold", who, &sessions.to_string()]).output()?;
+    let output =
+        Command::new(std::env::current_exe()?).args(["hold", who, &sessions.to_string()]).output()?;
     String::from_utf8_lossy(&output.stdout)
         .trim()
         .parse()

@@ -122,7 +122,8 @@ fn observe(steps: Vec<Words>, findings: bool) -> Operation {
 }
 
 fn different() -> Operation {
-    let call = |index| Words::call("search_code", nested_args(index), format!("{} x{index}", words(index, 20)));
+    let call =
+        |index| Words::call("search_code", nested_args(index), format!("{} x{index}", words(index, 20)));
     observe((0..POOL).map(call).collect(), false)
 }
 
@@ -159,12 +160,20 @@ fn mix() -> Operation {
         [
             Words { thought: Some(prose(index, 300)), ..Words::default() },
             Words::call("read_file", format!(r#"{{"path":"{path}","limit":200}}"#), log(index, 400)),
-            Words::call("grep", format!(r#"{{"pattern":"fn {}","path":"crates"}}"#, words(index, 2)), words(index, 30)),
+            Words::call(
+                "grep",
+                format!(r#"{{"pattern":"fn {}","path":"crates"}}"#, words(index, 2)),
+                words(index, 30),
+            ),
             Words::call("edit_file", edit(index, index + 1), format!("edited {path}")),
             Words::call("bash", test(), format!("error[E0308]: mismatched types\n  --> {path}:12:5")),
             Words::call("edit_file", edit(index + 1, index + 2), format!("edited {path}")),
             Words::call("bash", test(), format!("test result: ok. {index} passed; 0 failed")),
-            Words::call("bash", format!(r#"{{"command":"git commit -am 'fix {index}'"}}"#), format!("[main {index}a]")),
+            Words::call(
+                "bash",
+                format!(r#"{{"command":"git commit -am 'fix {index}'"}}"#),
+                format!("[main {index}a]"),
+            ),
         ]
     };
     observe((0..POOL / 8).flat_map(file).collect(), false)

@@ -47,7 +47,12 @@ fn report(part: &str, out: &mut impl Write) -> io::Result<bool> {
             let ratio = each / *ours.get_or_insert(each);
             writeln!(out, "| {sessions} | {who} | {ratio:.2} | {each:.0} B | {:.0} MB |", bytes / 1e6)?;
             if *sessions == memory::MILLION {
-                floors.push(Floor::new(format!("a million sessions with window 10, {who}"), bytes / 1e6, 600.0, "MB"));
+                floors.push(Floor::new(
+                    format!("a million sessions with window 10, {who}"),
+                    bytes / 1e6,
+                    600.0,
+                    "MB",
+                ));
             }
         }
     }

@@ -13,7 +13,11 @@ pub(crate) fn write<W: Write>(out: &mut W, run: &Run, finding: &Finding, width: 
     let step = finding.step;
     let (kind, severity) = (finding.kind, finding.severity);
     let (onset, count) = (finding.onset, finding.count);
-    writeln!(out, "  {severity} at step {step}: {kind}, {count} times since step {onset}")?;
+    writeln!(
+        out,
+        "  {severity} at step {step}: {kind}, {count} times since step {onset} (rule {})",
+        finding.rule
+    )?;
     for line in wrap(&printable(&finding.message), width.saturating_sub(4).max(20)) {
         writeln!(out, "    {line}")?;
     }

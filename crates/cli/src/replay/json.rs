@@ -64,6 +64,8 @@ struct FindingLine<'a> {
     evidence: &'a [usize],
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     prevented_by: Option<&'static str>,
 }
 
@@ -107,6 +109,7 @@ impl<'a> FindingLine<'a> {
             identity: finding.identity.to_string(),
             evidence: &finding.evidence,
             message: &finding.message,
+            rule: explain.then_some(finding.rule),
             prevented_by: explain.then_some(finding.prevented_by),
         }
     }

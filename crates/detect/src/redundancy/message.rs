@@ -23,9 +23,14 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
                 sighting.period
             )
         }
-        Kind::Churn => {
-            format!("`{tool}` gave the same outcome {count} times, however its arguments were varied")
-        }
+        Kind::Churn => match sighting.rule.name {
+            "same_question" => format!("`{tool}` was asked nearly the same {count} times in other words"),
+            "one_answer" => {
+                format!("`{tool}` gave the same answer {count} times, however its arguments were varied")
+            }
+            "failing_everywhere" => format!("the same failure came back {count} times, whatever was called"),
+            _ => format!("`{tool}` failed in the same way {count} times, however its arguments were varied"),
+        },
         Kind::Oscillation => {
             format!("`{tool}` brought back a content that had stood there before, {count} times")
         }
@@ -33,7 +38,10 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
             format!("`{tool}` started again over {} pages that it had already read", sighting.period)
         }
         Kind::StalePoll => format!("`{tool}` was asked {count} times and its answer no longer moves"),
-        Kind::Monologue => format!("nearly the same answer was given {count} times without doing anything"),
+        Kind::Monologue => match sighting.rule.name {
+            "canned_reply" => format!("{count} answers without a tool call all got the same reply"),
+            _ => format!("nearly the same answer was given {count} times without doing anything"),
+        },
         Kind::Chant => format!("one answer repeats the same words {count} times"),
         Kind::UnknownTool => {
             format!("`{tool}` does not exist or may not be used, and was called {count} times")
