@@ -43,7 +43,7 @@ def sentinel(run: Run) -> int | None:
 
 
 def three_in_a_row(run: Run) -> int | None:
-    """Three identical calls in a row: the most common home-made guard."""
+    """Three identical calls in a row: a common home-made guard."""
     return in_a_row(run, 3)
 
 

@@ -48,7 +48,7 @@ def page(tables: dict[str, list[Table]], measured: Sequence[Measured], shown: Se
 
 ## What the numbers do not say
 
-- The labels come from one reader. Two careful people agree on about 90 % of such runs (kappa 0.77): differences near the top mean little.
+- Labels are one reading each (the field `label.basis` of a run says whose: by hand, from annotations of the source, or by a language model, as all of `dev2`). Two careful people agree on about 90 % of such runs (kappa 0.77): differences near the top mean little.
 - Rules were written while looking at `dev`, and read against it many times. `dev` is the best case, `dev2` is closer to what to expect, and runs that nobody looked at are closer still. A throw-away prototype, tuned hard on `dev`, fell from F1 .94 there to .79 on closed runs.
 - Hard healthy runs (tests run again after edits, polling, paging) are over-sampled on purpose, so false alarms are higher here than in daily work; `re-weighted` undoes that in part.
 - The runs are cut to 2,000 characters per result and carry no rounds, times or exit codes. Vetoes that need them get no chance here.
