@@ -35,7 +35,8 @@ pub fn many_members(index: usize, bytes: usize, sorted: bool) -> String {
 pub fn one_long_text(index: usize, bytes: usize) -> String {
     let mut args = format!(r#"{{"path":"src/file_{index}.rs","content":""#);
     while args.len() < bytes {
-        args += &format!("    {}\\n", words(args.len() + index, 9));
+        let line = format!("    {}\\n", words(args.len() + index, 9));
+        args.push_str(&line);
     }
     args.push_str(r#""}"#);
     args
@@ -44,17 +45,19 @@ pub fn one_long_text(index: usize, bytes: usize) -> String {
 /// A log of about `bytes` bytes with times, durations and numbers.
 pub fn log(index: usize, bytes: usize) -> String {
     let mut log = String::new();
-    let mut line = index;
-    while log.len() < bytes {
-        let (minute, second) = (line / 60 % 60, line % 60);
-        log += &format!(
+    for number in index.. {
+        let (minute, second) = (number / 60 % 60, number % 60);
+        let line = format!(
             "2026-01-17T10:{minute:02}:{second:02}.{:03}Z INFO worker[{}]: {} done in {} ms\n",
-            line * 37 % 1_000,
-            1_000 + line,
-            words(line, 6),
-            line * 7 % 90
+            number * 37 % 1_000,
+            1_000 + number,
+            words(number, 6),
+            number * 7 % 90
         );
-        line += 1;
+        log.push_str(&line);
+        if log.len() >= bytes {
+            break;
+        }
     }
     log.truncate(bytes);
     log
@@ -64,7 +67,8 @@ pub fn log(index: usize, bytes: usize) -> String {
 pub fn prose(index: usize, bytes: usize) -> String {
     let mut text = String::new();
     while text.len() < bytes {
-        text += &format!("{}, {}. ", words(text.len() + index * 31, 11), text.len());
+        let sentence = format!("{}, {}. ", words(text.len() + index * 31, 11), text.len());
+        text.push_str(&sentence);
     }
     text.truncate(bytes);
     text

@@ -3,8 +3,10 @@
 use std::hint::black_box;
 use std::io::{self, Write};
 use std::process::Command;
+use std::sync::Arc;
 
 use loopbreaker::{DetectorsConfig, Guard, Sentinel, SentinelConfig};
+use serde_json::Value;
 use tool_loop_break::LoopDetector;
 use tool_loop_guard::LoopGuard;
 
@@ -33,6 +35,10 @@ pub fn measure(who: &str, sessions: usize) -> io::Result<f64> {
 }
 
 /// Fills the sessions and writes how many bytes the process has grown by.
+///
+/// # Panics
+///
+/// When a call is blocked, which would leave a window half empty.
 pub fn hold(who: &str, sessions: usize, out: &mut impl Write) -> io::Result<()> {
     let calls: Vec<String> = (0..WINDOW).map(|call| format!(r#"{{"path":"src/{call}.rs"}}"#)).collect();
     let before = resident()?;
@@ -43,54 +49,57 @@ pub fn hold(who: &str, sessions: usize, out: &mut impl Write) -> io::Result<()> 
             for index in 0..sessions {
                 let session = guard.session(&format!("session-{index}"));
                 for call in &calls {
-                    session.check(TOOL, Some(call));
+                    assert!(session.check(TOOL, Some(call)).allowed);
                 }
             }
             if guard.sessions() != sessions {
                 return Err(io::Error::other("some sessions were forgotten"));
             }
-            answer(before, out)?;
+            answer(before, guard, out)
         }
         "sentinel" => {
-            let config = std::sync::Arc::new(SentinelConfig::default());
+            let config = Arc::new(SentinelConfig::default());
             let fill = |_| {
-                let mut sentinel = Sentinel::shared(std::sync::Arc::clone(&config));
-                calls.iter().for_each(|call| drop(black_box(sentinel.check(TOOL, Some(call)))));
+                let mut sentinel = Sentinel::shared(Arc::clone(&config));
+                for call in &calls {
+                    assert!(sentinel.check(TOOL, Some(call)).is_ok());
+                }
                 sentinel
             };
-            let all: Vec<Sentinel> = (0..sessions).map(fill).collect();
-            answer(before, out)?;
-            drop(black_box(all));
+            answer(before, (0..sessions).map(fill).collect::<Vec<_>>(), out)
         }
         "tool-loop-guard" => {
-            let values: Vec<serde_json::Value> =
+            let values: Vec<Value> =
                 calls.iter().filter_map(|call| serde_json::from_str(call).ok()).collect();
             let fill = |_| {
                 let mut guard = LoopGuard::with_capacity(WINDOW, 3);
-                values.iter().for_each(|call| drop(black_box(guard.record(TOOL, call))));
+                for call in &values {
+                    assert!(guard.record(TOOL, call).is_ok());
+                }
                 guard
             };
-            let all: Vec<LoopGuard> = (0..sessions).map(fill).collect();
-            answer(before, out)?;
-            drop(black_box(all));
+            answer(before, (0..sessions).map(fill).collect::<Vec<_>>(), out)
         }
         "tool-loop-break" => {
             let fill = |_| {
                 let mut detector = LoopDetector::new(WINDOW, 3);
-                calls.iter().for_each(|call| drop(black_box(detector.record(TOOL, call))));
+                for call in &calls {
+                    assert!(!detector.record(TOOL, call));
+                }
                 detector
             };
-            let all: Vec<LoopDetector> = (0..sessions).map(fill).collect();
-            answer(before, out)?;
-            drop(black_box(all));
+            answer(before, (0..sessions).map(fill).collect::<Vec<_>>(), out)
         }
-        _ => return Err(io::Error::other(format!("nobody called {who} holds sessions"))),
+        _ => Err(io::Error::other(format!("nobody called {who} holds sessions"))),
     }
-    Ok(())
 }
 
-fn answer(before: usize, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{}", resident()?.saturating_sub(before))
+/// Writes by how much the process has grown, while what it grew by is still held.
+fn answer<T>(before: usize, held: T, out: &mut impl Write) -> io::Result<()> {
+    let held = black_box(held);
+    writeln!(out, "{}", resident()?.saturating_sub(before))?;
+    drop(held);
+    Ok(())
 }
 
 /// The process' resident memory in bytes.

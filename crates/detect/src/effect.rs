@@ -88,7 +88,7 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
         return Guess { effect: Some(effect), ..Guess::default() };
     }
     if words.any(&["sql", "query"]) && sql_verb(canonical).is_some() {
-        return Guess { effect: sql_verb(canonical), ..Guess::default() };
+        return Guess { effect: sql_verb(canonical), command: true, ..Guess::default() };
     }
     if words.any(NOTES) {
         return Guess { notes: true, effect: Some(Effect::Read), ..Guess::default() };

@@ -42,6 +42,10 @@ const RULES: &[Rule] = &[
         b"<time>",
     ),
     rule(
+        r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} \d{1,2},? \d{4},?(?: at)? \d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?",
+        b"<time>",
+    ),
+    rule(
         r"\b\d{2}/(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/\d{4}:\d{2}:\d{2}:\d{2}(?: [+-]\d{4})?",
         b"<time>",
     ),
@@ -201,6 +205,7 @@ mod tests {
         folds("Sun Nov 15 17:32:51 UTC 2026", "Mon Nov 16 07:02:01 UTC 2026");
         folds("Nov  5 03:04:05 host", "Dec 15 13:04:05 host");
         folds("[15/Nov/2026:17:32:51 +0000] GET", "[16/Nov/2026:18:00:00 +0000] GET");
+        folds("on March 1, 2026 at 9:05 AM", "on November 15, 2026 at 11:45 PM");
         folds("at 10:11:12.5", "at 23:59:01.77");
         folds("at 9:05 PM", "at 11:45 AM");
     }

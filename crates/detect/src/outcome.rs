@@ -41,7 +41,8 @@ pub(crate) struct Facts {
     pub(crate) maybe_failed: bool,
     /// Asking again later may help: rate limits, outages, time-outs, connections.
     pub(crate) transient: bool,
-    /// Nothing that the agent does to its files will help: a missing command, a denied permission.
+    /// Nothing that the agent does to its files will help: a missing command, a denied permission, a tool that is
+    /// called in the wrong way.
     pub(crate) environmental: bool,
     /// Nothing came back, or "no matches".
     pub(crate) empty: bool,
@@ -53,6 +54,8 @@ pub(crate) struct Facts {
     pub(crate) unknown_tool: bool,
     /// A person, or a guard, kept the call from running: nothing was learned.
     pub(crate) prevented: bool,
+    /// The command was put aside before it answered.
+    pub(crate) put_aside: bool,
     /// What was asked about is still under way.
     pub(crate) in_progress: bool,
     /// What was asked about has ended.
@@ -113,6 +116,7 @@ impl Outcome {
             acknowledged: short && !failed && has(Signal::Acknowledged),
             unknown_tool: (failed || short) && has(Signal::UnknownTool),
             prevented: status == Some(Status::Skipped) || (short && has(Signal::Prevented)),
+            put_aside: has(Signal::PutAside),
             in_progress: short && has(Signal::InProgress),
             terminal: short && has(Signal::Terminal) && !has(Signal::InProgress),
         };
@@ -153,6 +157,7 @@ enum Signal {
     Acknowledged,
     UnknownTool,
     Prevented,
+    PutAside,
     InProgress,
     Terminal,
 }
@@ -164,10 +169,11 @@ const SIGNALS: &[(Signal, &str)] = &[
         Signal::ExitNonZero,
         r#"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}[1-9]|"success": ?false|"?is_?error"?: ?true|"timed_out": ?true"#,
     ),
+    (Signal::Error, r"^\W{0,6}usage: "),
     (Signal::Traceback, r"traceback \(most recent call last\)"),
     (
         Signal::Error,
-        r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed|failure|invalid|illegal|unknown|unable|cannot|could not|can't|syntax error|panic|usage:|denied|refused|unsupported|missing|incorrect|wrong)\b",
+        r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed|failure|invalid|illegal|unknown|unable|cannot|could not|can't|syntax error|panic|denied|refused|unsupported|missing|incorrect|wrong)\b",
     ),
     (Signal::Error, r"\b\w*(?:error|exception)\b ?[:\[(]"),
     (
@@ -205,6 +211,14 @@ const SIGNALS: &[(Signal, &str)] = &[
     (
         Signal::Prevented,
         r"user (?:does ?n[o']t|did ?n[o']t|doesn't) want|(?:rejected|denied|declined|refused|cancell?ed|interrupted|aborted) by (?:the )?(?:user|human|operator)|user (?:has )?(?:rejected|denied|declined|refused|cancell?ed)|tool use was rejected|\bloopbreaker\b",
+    ),
+    (
+        Signal::PutAside,
+        r"(?:running|moved|continues|continuing|put|left) (?:in|to|into) (?:the )?background|\bbackgrounded\b",
+    ),
+    (
+        Signal::Environmental,
+        r"unexpected keyword argument|missing required (?:argument|parameter|field|propert)|missing \d+ required|^\W{0,4}usage: |unrecognized (?:option|argument)|unknown (?:option|argument|parameter)|invalid (?:argument|parameter|option)s?\b|too (?:many|few) arguments|positional arguments? but|should only use this tool with",
     ),
     (
         Signal::InProgress,
@@ -345,7 +359,7 @@ fn error_class(line: &[u8]) -> u64 {
         };
         let mut fold = *byte;
         let mut used = 1;
-        if let Some(end) = closing.and_then(|closing| memchr::memchr(closing, behind)) {
+        if let Some(end) = closing.and_then(|closing| end_of_group(*byte, closing, behind)) {
             used = end + 2;
         } else if byte.is_ascii_digit() {
             fold = b'0';
@@ -365,6 +379,17 @@ fn error_class(line: &[u8]) -> u64 {
         rest = &rest[used..];
     }
     hash
+}
+
+/// Where a quotation or bracket ends; brackets may hold others of their kind.
+fn end_of_group(opening: u8, closing: u8, behind: &[u8]) -> Option<usize> {
+    let mut depth = 0_usize;
+    memchr::memchr2_iter(opening, closing, behind).find(|at| {
+        let closes = behind[*at] == closing;
+        let outermost = closes && depth == 0;
+        depth = if closes { depth.saturating_sub(1) } else { depth + 1 };
+        outermost
+    })
 }
 
 #[cfg(test)]

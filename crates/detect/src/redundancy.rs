@@ -210,6 +210,8 @@ impl Redundancy {
             churn::failing(window, print),
             churn::one_answer(window, print),
             churn::same_question(window, print),
+            churn::put_aside(window, print),
+            churn::nothing_found(window, print),
             cycle::sweep(window, print),
             oscillation::oscillation(window, print),
             monologue::monologue(window, print),

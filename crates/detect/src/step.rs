@@ -54,11 +54,11 @@ pub enum Role<'a> {
 }
 
 impl<'a> Role<'a> {
-    /// The role that a speaker's name stands for: `user`, `human` and `environment` are outside, any other name is
-    /// an agent.
+    /// The role that a speaker's name stands for: `user`, `human`, `environment` and `system` are outside, any other
+    /// name is an agent.
     pub fn named(name: &'a str) -> Self {
         match name {
-            "user" | "human" | "environment" => Self::Outside,
+            "user" | "human" | "environment" | "system" | "developer" => Self::Outside,
             _ => Self::Agent(name),
         }
     }

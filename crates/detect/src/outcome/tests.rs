@@ -15,6 +15,7 @@ fn plain_errors_are_failures() {
         "<returncode>1</returncode>\n<output>\nsomething\n</output>",
         "{\"stdout\": \"\", \"stderr\": \"nc: port invalid\\n\", \"returncode\": 1}",
         "cat: x: No such file or directory",
+        "Usage: edit <start_line>:<end_line>",
         "Test case did not pass. Please try again.",
         "Submitted flag is incorrect. Keep trying!",
     ] {
@@ -63,6 +64,7 @@ fn an_error_class_folds_names_numbers_and_paths() {
         class("cat: /home/b/c.txt: No such file or directory")
     );
     assert_eq!(class("KeyError: 17"), class("KeyError: 4"));
+    assert_eq!(class("Error: bad arguments {'a': {}}: none"), class("Error: bad arguments {'': ''}: none"));
     assert_ne!(class("KeyError: 17"), class("IndexError: 17"));
 }
 

@@ -1,5 +1,6 @@
 //! One tool, changing arguments, the same outcome: `churn`.
 
+use crate::config::Effect;
 use crate::finding::Kind;
 use crate::fingerprint::Fingerprint;
 use crate::redundancy::print::{Form, Print};
@@ -17,6 +18,12 @@ const ANY_TOOL: Rule = Rule::new("failing_everywhere", Kind::Churn, 4, 5);
 const ONE_ANSWER: Rule = Rule::new("one_answer", Kind::Churn, 4, 6);
 /// Near-equal questions in plain language, whatever they are answered.
 const SAME_QUESTION: Rule = Rule::new("same_question", Kind::Churn, 3, 4);
+/// Near-equal commands that never answered.
+const PUT_ASIDE: Rule = Rule::new("put_aside", Kind::Churn, 3, 4);
+/// Commands that hang are looked into in between, so they lie further apart.
+const LONG_REACH: usize = 24;
+/// Searches that found nothing may be about quite different things, so they are never more than a warning.
+const NOTHING_FOUND: Rule = Rule::new("nothing_found", Kind::Churn, 6, usize::MAX);
 /// How many steps back variations are looked for: what lies further back was another attempt.
 const REACH: usize = 12;
 
@@ -57,7 +64,7 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
 /// Different questions in nearly the same words, one answer.
 pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
     let facts = now.outcome.facts;
-    let changes = now.does.effect != Some(crate::config::Effect::Read);
+    let changes = now.does.effect != Some(Effect::Read);
     if now.form != Form::Call || now.outcome.result == 0 || facts.failed || now.is_waiting() || now.does.notes
     {
         return None;
@@ -73,11 +80,47 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
         |print| {
             let same = print.tool == now.tool
                 && print.outcome.result == now.outcome.result
-                && print.words.all.jaccard(&now.words.all) >= 0.8;
+                && print.words.all.jaccard(&now.words.all) >= 0.8
+                && same_names(print, now);
             sight_if(same)
         },
     );
     ONE_ANSWER.sight(|| identity(now.tool, now.outcome.result), &steps)
+}
+
+/// Searches in a row that all found nothing, whatever was searched for: worth a word.
+pub(super) fn nothing_found(window: &Window, now: &Print) -> Option<Sighting> {
+    let finds_nothing = |print: &Print| print.outcome.facts.empty && !print.outcome.facts.failed;
+    let searches = now.does.effect == Some(Effect::Read) && !now.does.notes;
+    if now.form != Form::Call || !searches || !finds_nothing(now) {
+        return None;
+    }
+    let steps = occurrences(
+        recent(window, now),
+        now,
+        |print| print.may_change(now),
+        |print| match () {
+            () if print.tool != now.tool => Sight::Unrelated,
+            () if finds_nothing(print) => Sight::Same,
+            () => Sight::Other,
+        },
+    );
+    NOTHING_FOUND.sight(|| identity(now.tool, 2), &steps)
+}
+
+/// Near-equal commands that were put aside before they answered: starting the same once more tells nothing new.
+pub(super) fn put_aside(window: &Window, now: &Print) -> Option<Sighting> {
+    let is_put_aside = |print: &Print| print.form == Form::Call && print.outcome.facts.put_aside;
+    if !is_put_aside(now) {
+        return None;
+    }
+    let steps = occurrences(
+        window.earlier(now).take(LONG_REACH - 1),
+        now,
+        |print| print.fresh_write && print.is_write(),
+        |print| sight_if(is_put_aside(print) && print.tool == now.tool && near_args(print, now, 0.6)),
+    );
+    PUT_ASIDE.sight(|| identity(now.tool, 1), &steps)
 }
 
 /// The same question in other words, although its answers differ: an order to another agent, or a search, that names
@@ -91,11 +134,10 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
         now,
         |print| print.fresh_write && print.is_write(),
         |print| {
-            let alike = || {
-                print.words.all.jaccard(&now.words.all) >= 0.6
-                    && print.words.names.jaccard(&now.words.names) >= 0.8
-            };
-            sight_if(print.tool == now.tool && is_question(print) && alike())
+            let alike = || print.words.all.jaccard(&now.words.all) >= 0.6 && same_names(print, now);
+            // What was answered in another way has moved on.
+            let moved_on = print.outcome.facts.failed != now.outcome.facts.failed;
+            sight_if(print.tool == now.tool && is_question(print) && !moved_on && alike())
         },
     );
     SAME_QUESTION.sight(|| identity(now.tool, 0), &steps)
@@ -120,6 +162,11 @@ const fn sight_if(same: bool) -> Sight {
 
 fn same_failure(print: &Print, now: &Print) -> bool {
     print.failed_for_good() && print.outcome.class == now.outcome.class
+}
+
+/// Whether two calls name the same numbers, people and things: "page 3" is not "page 4".
+fn same_names(print: &Print, now: &Print) -> bool {
+    print.words.names.jaccard(&now.words.names) >= 0.8
 }
 
 /// Arguments that differ in a few words, or in numbers only.

@@ -28,6 +28,8 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
             "one_answer" => {
                 format!("`{tool}` gave the same answer {count} times, however its arguments were varied")
             }
+            "put_aside" => format!("nearly the same command was put aside {count} times before it answered"),
+            "nothing_found" => format!("`{tool}` found nothing {count} times in a row"),
             "failing_everywhere" => format!("the same failure came back {count} times, whatever was called"),
             _ => format!("`{tool}` failed in the same way {count} times, however its arguments were varied"),
         },

@@ -6,7 +6,7 @@ use crate::redundancy::print::{Form, Print};
 use crate::redundancy::sighting::{Rule, Sight, Sighting, occurrences};
 use crate::redundancy::window::Window;
 
-/// The same text.
+/// The same text, or the same words in another order.
 const SAME: Rule = Rule::new("same_words", Kind::Monologue, 2, 3);
 /// Much the same words.
 const ALIKE: Rule = Rule::new("alike_words", Kind::Monologue, 3, 4);
@@ -24,11 +24,16 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
     }
     let texts = || window.earlier(now).take(REACH);
     let same = occurrences(texts(), now, |_| false, |print| sight_if(says_the_same(print, now)));
+    let near = occurrences(texts(), now, learned, |print| sight_if(speaks_alike(print, now, 0.9)));
     let alike = occurrences(texts(), now, learned, |print| sight_if(speaks_alike(print, now, 0.6)));
     let canned = occurrences(texts(), now, learned, |print| sight_if(gets_the_same_reply(print, now)));
     let identity = || Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
-    let sightings =
-        [SAME.sight(identity, &same), ALIKE.sight(identity, &alike), CANNED.sight(identity, &canned)];
+    let sightings = [
+        SAME.sight(identity, &same),
+        SAME.sight(identity, &near),
+        ALIKE.sight(identity, &alike),
+        CANNED.sight(identity, &canned),
+    ];
     Sighting::strongest(sightings.into_iter().flatten())
 }
 

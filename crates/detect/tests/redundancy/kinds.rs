@@ -117,12 +117,64 @@ fn one_question_in_many_spellings_with_one_answer_is_churn() {
 }
 
 #[test]
-fn different_questions_with_one_answer_are_work() {
+fn searches_for_different_things_that_find_nothing_are_at_most_a_warning() {
     let run: Vec<_> = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
         .iter()
         .map(|word| call("grep", &format!("{{\"pattern\":\"{word}\"}}"), "no match"))
         .collect();
+    assert_eq!(verdict(&run), Some(Severity::Warning));
+    assert_eq!(verdict(&run[..5]), None);
+}
+
+#[test]
+fn different_questions_with_one_answer_are_work() {
+    let run: Vec<_> = (0..12)
+        .map(|n| {
+            call(
+                "fetch_url",
+                &format!("{{\"url\":\"https://www.example.com/docs/guide/en/latest/page/{n}\"}}"),
+                "200, cached",
+            )
+        })
+        .collect();
     assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn the_same_words_in_another_order_are_the_same_words() {
+    let run = ["I will now fix the bug.", "Now I will fix the bug.", "I will fix the bug now."].map(says);
+    assert_eq!(loops(&run), [Kind::Monologue]);
+}
+
+#[test]
+fn a_command_that_is_put_aside_again_and_again_is_churn() {
+    let run: Vec<_> = (0..4)
+        .flat_map(|n| {
+            let aside =
+                format!("Command running in background with ID: b{n}x. Output is being written to /tmp/{n}");
+            [
+                sh(&format!("node connect.js --port 543{n} --host db"), &aside),
+                sh(&format!("cat /tmp/out{n}"), ""),
+            ]
+        })
+        .collect();
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
+fn a_tool_that_is_called_in_the_wrong_way_is_not_mended_by_other_work() {
+    let wrong = |args: &str| {
+        call("page_down", args, "TypeError: forward() got an unexpected keyword argument 'x'")
+            .status(Status::Failure)
+    };
+    let run = [
+        wrong(r#"{"a":""}"#),
+        write("notes.md", "one"),
+        wrong(r#"{"b":""}"#),
+        write("notes.md", "two"),
+        wrong(r#"{"c":""}"#),
+    ];
+    assert_eq!(loops(&run), [Kind::Churn]);
 }
 
 #[test]
