@@ -55,8 +55,10 @@ pub struct Redundancy {
     round: u64,
     /// Whether the agent has done something in it that was not looked at as a sequence yet.
     acted: bool,
-    /// A repeat that may turn out to be part of a cycle, and the cycle's period.
-    deferred: Option<(Finding, usize)>,
+    /// What was seen of the steps of the round so far.
+    seen: Vec<Finding>,
+    /// A repeat that may turn out to be part of a cycle.
+    deferred: Option<Finding>,
 }
 
 impl Redundancy {
@@ -66,13 +68,22 @@ impl Redundancy {
     }
 
     pub(crate) fn with_rules(rules: Arc<Rules>) -> Self {
-        Self { rules, window: Window::default(), next: 0, round: 0, acted: false, deferred: None }
+        Self {
+            rules,
+            window: Window::default(),
+            next: 0,
+            round: 0,
+            acted: false,
+            seen: Vec::new(),
+            deferred: None,
+        }
     }
 
     /// Takes one step in and says what became certain with it.
     ///
-    /// Steps of one round come one after the other; a round number that was seen before rolls back to it, since the
-    /// provider plays it again.
+    /// Steps of one round come one after the other, and are judged together when the next round starts (or
+    /// [`end_round`](Self::end_round) says so); a step without a round is one of its own. A round number that was seen
+    /// before rolls back to it, since the provider plays it again.
     pub fn observe(&mut self, step: &Step<'_>) -> Vec<Finding> {
         let outcome = self.read(step);
         self.observe_read(step, outcome)
@@ -117,7 +128,7 @@ impl Redundancy {
                     self.window.start_afresh(index + 1);
                 }
                 if step.round.is_none() {
-                    self.end_round(&mut findings);
+                    self.close_round(&mut findings);
                 }
             }
         }
@@ -150,10 +161,28 @@ impl Redundancy {
         })
     }
 
+    /// The round is complete, says a caller who knows: what was seen in it comes now, and not with the next round.
+    ///
+    /// ```
+    /// use loopbreaker::{Redundancy, RedundancyConfig, Step};
+    ///
+    /// let mut detector = Redundancy::new(&RedundancyConfig::default());
+    /// let step = Step::call("bash", r#"{"command":"ls"}"#).answered("a b", None);
+    /// for round in 0..2 {
+    ///     assert!(detector.observe(&step.in_round(round)).is_empty(), "more of this round may come");
+    ///     assert_eq!(detector.end_round().len(), round as usize);
+    /// }
+    /// ```
+    pub fn end_round(&mut self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        self.close_round(&mut findings);
+        findings
+    }
+
     /// No more steps will come: says what was only waiting for the end of a round.
     pub fn finish(&mut self) -> Vec<Finding> {
         let mut findings = Vec::new();
-        self.end_round(&mut findings);
+        self.close_round(&mut findings);
         self.give_up_deferred(&mut findings);
         findings
     }
@@ -162,6 +191,7 @@ impl Redundancy {
     pub fn reset(&mut self) {
         self.window.clear();
         self.acted = false;
+        self.seen.clear();
         self.deferred = None;
     }
 
@@ -174,7 +204,7 @@ impl Redundancy {
         if step.round == Some(self.round) && self.acted {
             return;
         }
-        self.end_round(findings);
+        self.close_round(findings);
         match step.round {
             Some(round) if round > self.round || index == 0 => self.round = round,
             Some(round) if self.window.newest_first().any(|print| print.round == round) => {
@@ -217,44 +247,53 @@ impl Redundancy {
             monologue::monologue(window, print),
         ];
         let best = Sighting::strongest(sightings.into_iter().flatten());
-        let continued = cycle::continues(window, print);
-        if let Some((_, period)) = self.deferred
-            && continued != Some(period)
-        {
-            self.give_up_deferred(findings);
-        }
-        let Some(best) = best else { return };
-        let finding = best.into_finding(step, print.index);
-        match continued {
-            Some(period) if matches!(finding.kind, Kind::Repeat | Kind::FailingRepeat | Kind::Churn) => {
-                let weaker = self.deferred.as_ref().is_none_or(|(kept, _)| kept.severity <= finding.severity);
-                if weaker {
-                    self.deferred = Some((finding, period));
-                }
-            }
-            _ => findings.push(finding),
-        }
+        self.seen.extend(best.map(|best| best.into_finding(step, print.index)));
     }
 
-    /// The last round is complete: looks for cycles that end with it.
-    fn end_round(&mut self, findings: &mut Vec<Finding>) {
+    /// The last round is complete: looks at it as part of a sequence.
+    ///
+    /// A step of a cycle is no loop of its own, or one loop would have many names: while a cycle is under way, what
+    /// was seen of its steps is held back until it is complete or breaks off.
+    fn close_round(&mut self, findings: &mut Vec<Finding>) {
         if !std::mem::take(&mut self.acted) {
             return;
         }
         self.window.settle_last_round();
-        let Some(sighting) = cycle::cycle(&self.window) else { return };
-        let Some(last) = sighting.evidence.last().copied() else { return };
-        if sighting.severity == Severity::Loop {
-            self.deferred = None;
+        let mut seen = std::mem::take(&mut self.seen);
+        if let Some(cycle) = cycle::cycle(&self.window) {
+            if cycle.severity == Severity::Loop {
+                self.deferred = None;
+            }
+            seen.retain(|finding| !may_be_part_of_cycle(finding) || finding.severity > cycle.severity);
+            let last = cycle.evidence.last().copied().unwrap_or_default();
+            findings.push(cycle.into_finding(&Step::default(), last));
         }
-        findings.retain(|finding| finding.step != last || finding.severity > sighting.severity);
-        findings.push(sighting.into_finding(&Step::default(), last));
+        let under_way = cycle::is_under_way(&self.window);
+        if !under_way {
+            self.give_up_deferred(findings);
+        }
+        for finding in seen.drain(..) {
+            if !under_way || !may_be_part_of_cycle(&finding) {
+                findings.push(finding);
+            } else {
+                // Of several, the strongest; the identity only settles which of equally strong ones it is.
+                let weight = |finding: &Finding| (finding.severity, finding.count, finding.identity);
+                self.deferred = self.deferred.take().into_iter().chain([finding]).max_by_key(weight);
+            }
+        }
+        // The buffer is kept, so that a round without findings allocates nothing.
+        self.seen = seen;
     }
 
     /// The cycle did not come about, so its step was a repeat of its own.
     fn give_up_deferred(&mut self, findings: &mut Vec<Finding>) {
-        findings.extend(self.deferred.take().map(|(finding, _)| finding));
+        findings.extend(self.deferred.take());
     }
+}
+
+/// Whether a finding is about a step that a cycle may be made of.
+const fn may_be_part_of_cycle(finding: &Finding) -> bool {
+    matches!(finding.kind, Kind::Repeat | Kind::FailingRepeat | Kind::Churn)
 }
 
 /// Whether a call was made for the first time, and went well.

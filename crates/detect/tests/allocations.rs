@@ -177,8 +177,8 @@ fn a_new_step_allocates_nothing_in_a_full_window() {
 #[test]
 fn a_new_text_allocates_nothing_in_a_full_window() {
     let words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"];
-    let text =
-        |index: usize| (0..8).map(|at| format!("{}{} ", words[at], index * 31 + at * at)).collect::<String>();
+    let word = |index: usize, at: usize| format!("{}{}", words[at], index * 31 + at * at);
+    let text = |index: usize| (0..8).map(|at| word(index, at)).collect::<Vec<_>>().join(" ");
     let texts: Vec<String> = (0..200).map(text).collect();
     let mut detector = Redundancy::new(&RedundancyConfig::default());
     let steps: Vec<(Step<'_>, Outcome)> = texts
@@ -195,8 +195,8 @@ fn a_new_text_allocates_nothing_in_a_full_window() {
 
 #[test]
 fn reading_a_result_allocates_nothing() {
-    let log: String =
-        (0..40).map(|line| format!("2026-01-01T10:00:{line:02}Z INFO request {line} took 12 ms\n")).collect();
+    let line = |second: usize| format!("2026-01-01T10:00:{second:02}Z INFO request {second} took 12 ms");
+    let log = (0..40).map(line).collect::<Vec<_>>().join("\n");
     let inputs = [log, "error: no such file".to_owned(), String::new()];
     let detector = Redundancy::new(&RedundancyConfig::default());
     assert_none_once_warm(&inputs, |result| {

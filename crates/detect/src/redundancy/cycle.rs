@@ -44,21 +44,22 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
         let severity = rule.severity(copies)?;
         let mut evidence: Vec<usize> =
             newest.clone().take(period * copies).map(|print| print.index).collect();
-        evidence.reverse();
+        evidence.sort_unstable();
         let identity = Fingerprint::of_set(b"loop", &mut unit.map(|print| print.call).collect());
         Some(Sighting { rule, severity, count: copies, period, identity, evidence })
     })
 }
 
-/// Whether `now` goes on with a unit that has stood twice already: then the sequence is the loop, and its single
-/// steps are not loops of their own.
-pub(super) fn continues(window: &Window, now: &Print) -> Option<usize> {
-    let sequence = || std::iter::once(now).chain(window.sequence().filter(|print| print.round != now.round));
-    (2..=MAX_PERIOD).find(|period| {
-        let copies = sequence().zip(sequence().skip(*period)).take(*period);
+/// Whether the last steps repeat the ones before them: a unit has stood twice, and may be going on.
+pub(super) fn is_under_way(window: &Window) -> bool {
+    let sequence = || window.sequence();
+    (2..=MAX_PERIOD).any(|period| {
         let mut compared = 0;
-        let equal = copies.inspect(|_| compared += 1).all(|(a, b)| a.equals(b));
-        equal && compared == *period && sequence().take(*period).skip(1).any(|print| !print.equals(now))
+        let mut pairs = sequence().zip(sequence().skip(period)).take(period).inspect(|_| compared += 1);
+        let equal = pairs.all(|(a, b)| a.equals(b));
+        let mut unit = sequence().take(period);
+        let of_one_step = unit.next().is_some_and(|last| unit.all(|print| print.equals(last)));
+        equal && compared == period && !of_one_step
     })
 }
 
