@@ -175,7 +175,7 @@ fn a_new_step_allocates_nothing_in_a_full_window() {
 }
 
 #[test]
-fn a_new_text_allocates_nothing_in_a_full_window() {
+fn a_new_short_text_allocates_nothing_in_a_full_window() {
     let words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"];
     let word = |index: usize, at: usize| format!("{}{}", words[at], index * 31 + at * at);
     let text = |index: usize| (0..8).map(|at| word(index, at)).collect::<Vec<_>>().join(" ");

@@ -95,33 +95,10 @@ impl<'a> Call<'a> {
 }
 
 const COMMANDS: [&str; 27] = [
-    "open",
-    "goto",
-    "scroll_up",
-    "scroll_down",
-    "create",
-    "edit",
-    "insert",
-    "append",
-    "search_dir",
-    "search_file",
-    "find_file",
-    "filemap",
-    "submit",
-    "exit_cost",
-    "exit_context",
-    "exit_format",
-    "exit_forfeit",
-    "str_replace_editor",
-    "view",
-    "view_image",
-    "undo_edit",
-    "get_symbols",
-    "click_mouse",
-    "type_text",
-    "debug_start",
-    "connect_start",
-    "connect_sendline",
+    "open", "goto", "scroll_up", "scroll_down", "create", "edit", "insert", "append", "search_dir",
+    "search_file", "find_file", "filemap", "submit", "exit_cost", "exit_context", "exit_format",
+    "exit_forfeit", "str_replace_editor", "view", "view_image", "undo_edit", "get_symbols", "click_mouse",
+    "type_text", "debug_start", "connect_start", "connect_sendline",
 ];
 
 #[cfg(test)]

@@ -59,15 +59,7 @@ fn value() -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         prop::sample::select(vec![
-            "user",
-            "assistant",
-            "tool",
-            "tool_use",
-            "tool_result",
-            "function_call",
-            "run",
-            "x",
-            ""
+            "user", "assistant", "tool", "tool_use", "tool_result", "function_call", "run", "x", ""
         ])
         .prop_map(Value::from),
     ];

@@ -31,13 +31,7 @@ fn files_that_cannot_be_read_are_told_with_a_next_step() {
     desk.put("notes.txt", "nothing that an agent did\n");
     desk.put("good.jsonl", repeats("a", 1));
     let files = [
-        "missing.jsonl",
-        "folder",
-        "empty.jsonl",
-        "blank.jsonl",
-        "packed.jsonl.gz",
-        "notes.txt",
-        "good.jsonl",
+        "missing.jsonl", "folder", "empty.jsonl", "blank.jsonl", "packed.jsonl.gz", "notes.txt", "good.jsonl",
     ];
     let outcome = desk.run(&[&["replay", "--json"][..], &files].concat());
     assert_eq!((outcome.code, ids(&outcome)), (1, vec!["a".into()]));

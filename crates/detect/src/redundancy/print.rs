@@ -11,6 +11,7 @@ use crate::words::{Words, hash_bytes, hash_without_digits};
 
 /// The print of one step.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which may hold or not")]
 pub(super) struct Print {
     /// Its 0-based index in the session.
     pub(super) index: usize,
