@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Copies the open runs that may be shipped into quality/runs, one file per family, and writes their attribution.
 
-A run is shipped when its licence is MIT or Apache-2.0, it carries no canary, and nothing in it looks like a secret.
+A run is shipped when its licence is MIT or Apache-2.0, it carries no canary, quotes no benchmark that is not to be
+published again, and nothing in it looks like a secret.
 """
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from data import OPEN, SHIPPED
 
 LICENCES = ("MIT", "Apache-2.0")
 CANARY_FAMILIES = ("tb-mini",)
+# These runs quote questions of benchmarks whose authors ask that they are not published again.
+QUOTING_FAMILIES = ("trail", "whowhen")
 CANARY = re.compile(r"canary\s*(guid|string)|BENCHMARK DATA SHOULD NEVER APPEAR", re.IGNORECASE)
 SECRET = re.compile(
     r"\bsk-[A-Za-z0-9_-]{20,}|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_\w{30,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
@@ -45,7 +48,7 @@ def main() -> None:
 
 def why_not(run: dict[str, Any], line: str) -> str | None:
     """None when the run may be shipped, "" when its licence or family says no, else what was found in it."""
-    if run["license"] not in LICENCES or run["meta"]["family"] in CANARY_FAMILIES:
+    if run["license"] not in LICENCES or run["meta"]["family"] in CANARY_FAMILIES + QUOTING_FAMILIES:
         return ""
     if CANARY.search(line):
         return "carries a canary"
