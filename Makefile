@@ -1,6 +1,6 @@
 # `make run` and `make test` set up what is missing by themselves. `make help` lists everything.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt doc bench bench-instructions replay-2gb clean
+.PHONY: help setup run test lint fmt doc bench bench-instructions quality mutants replay-2gb clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,7 @@ test: setup ## format check, lints, every test, docs: what has to pass before a 
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo test --quiet
+	cd quality && python3 -m unittest --quiet test_quality
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
 
 lint: setup ## lints of every crate
@@ -32,6 +33,12 @@ bench: setup ## speed and memory beside the peers, with ratios and floors
 bench-instructions: setup ## instructions per operation, counted by valgrind
 	@scripts/setup.sh valgrind
 	scripts/bench-instructions.sh
+
+quality: setup ## detection quality on recorded runs beside the baselines, into docs/quality.md
+	quality/run.sh
+
+mutants: setup ## break each detector on purpose and see a test turn red
+	scripts/mutants.py
 
 replay-2gb: setup ## replay of a 2 GB file, with its peak memory
 	scripts/replay-2gb.sh

@@ -46,7 +46,7 @@ def measure(data: DataSet, binary: Path, embedder: Embedder | NotMeasured) -> Me
 
 
 def replay(binary: Path, data: DataSet) -> dict[str, dict[str, Any]]:
-    command = [str(binary), "replay", "--json", *map(str, data.files)]
+    command = [str(binary), "replay", "--json", "--explain", *map(str, data.files)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     found = {result["id"]: result for result in map(json.loads, done.stdout.splitlines())}
     missing = [run.id for run in data.runs if run.id not in found]

@@ -30,5 +30,9 @@ case " $* " in
   *) if [ -n "$(find models ../shared/model -name model_int8.onnx 2>/dev/null)" ]; then python=$(python_with_packages); fi ;;
 esac
 
+if [ -f ../shared/traces/dev.jsonl ]; then
+  say "checking the baselines against what is published of them"
+  (cd quality && python3 -m unittest --quiet open_runs_test)
+fi
 cargo build --release --quiet --package loopbreaker-cli
 exec "$python" quality/report.py "${CARGO_TARGET_DIR:-target}/release/loopbreaker" "$@"

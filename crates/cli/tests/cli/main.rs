@@ -17,4 +17,5 @@ mod json_shape;
 mod memory;
 mod page;
 mod pipes;
+mod quality;
 mod table;
