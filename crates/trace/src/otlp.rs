@@ -1,6 +1,7 @@
 //! `otlp-json`: OpenTelemetry spans with `GenAI` attributes.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use loopbreaker::{Status, Timestamp};
@@ -41,11 +42,21 @@ impl Reader for Otlp {
             Ok(())
         })?;
         starts.sort_by_key(|(start, _)| *start);
+        // Until when the calls of a run take whose model has no spans of its own.
+        let mut busy: HashMap<Rc<str>, u64> = HashMap::new();
         for (_, span) in starts {
-            if let Some(deed) = Deed::of(record, span)? {
-                let id = self.run_of(&deed, out.name());
-                self.runs.take(&id, out, |take| deed.events().into_iter().for_each(take));
-            }
+            let Some(deed) = Deed::of(record, span)? else { continue };
+            let id = self.run_of(&deed, out.name());
+            let until = busy.entry(Rc::clone(&id)).or_default();
+            // Calls that overlap were asked for together, others one by one.
+            let alone = deed.is_call() && deed.start >= *until;
+            *until = if deed.is_answer() { u64::MAX } else { deed.end.max(deed.start.saturating_add(1)).max(*until) };
+            self.runs.take(&id, out, |take| {
+                if alone {
+                    take(Event::Answer(Answer::default()));
+                }
+                deed.events().into_iter().for_each(take);
+            });
         }
         Ok(())
     }
@@ -124,6 +135,8 @@ struct Span<'a> {
     trace_id: Option<Text<'a>>,
     #[serde(rename = "startTimeUnixNano", alias = "start_time_unix_nano", borrow)]
     start: Option<&'a RawValue>,
+    #[serde(rename = "endTimeUnixNano", alias = "end_time_unix_nano", borrow)]
+    end: Option<&'a RawValue>,
     #[serde(borrow)]
     attributes: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -140,6 +153,7 @@ struct SpanStatus<'a> {
 #[derive(Default)]
 struct Deed<'a> {
     start: u64,
+    end: u64,
     trace: Option<Cow<'a, str>>,
     run: Option<Cow<'a, str>>,
     status: Option<Status>,
@@ -182,7 +196,9 @@ impl<'a> Deed<'a> {
             return Ok(None);
         }
         deed.trace = span.trace_id.map(|id| id.0);
-        deed.start = span.start.and_then(|start| words(start).parse().ok()).unwrap_or_default();
+        let nanos =
+            |time: Option<&RawValue>| time.and_then(|time| words(time).parse().ok()).unwrap_or_default();
+        (deed.start, deed.end) = (nanos(span.start), nanos(span.end));
         deed.status = match span.status.and_then(|status| status.code).map(words).as_deref() {
             Some("2" | "STATUS_CODE_ERROR") => Some(Status::Failure),
             Some("1" | "STATUS_CODE_OK") => Some(Status::Success),

@@ -11,6 +11,7 @@ mod completions;
 mod config_lookup;
 mod demo;
 mod exit_codes;
+mod formats;
 mod golden;
 mod help;
 mod json_shape;

@@ -35,7 +35,8 @@ fn recorded_runs_are_judged_as_well_as_the_floors_say() {
         for run in json_lines(&std::fs::read_to_string(file).unwrap()) {
             let judged = &found[run["id"].as_str().unwrap()];
             let alarmed = judged["verdict"] == "loop";
-            let stopped = judged["actions"].as_array().unwrap().iter().any(|action| action["action"] == "reject");
+            let stopped =
+                judged["actions"].as_array().unwrap().iter().any(|action| action["action"] == "reject");
             match (run["label"]["loop"].as_bool().unwrap(), alarmed) {
                 (true, true) => hits += 1.0,
                 (true, false) => missed += 1.0,
