@@ -50,7 +50,11 @@ impl Reader for Otlp {
             let until = busy.entry(Rc::clone(&id)).or_default();
             // Calls that overlap were asked for together, others one by one.
             let alone = deed.is_call() && deed.start >= *until;
-            *until = if deed.is_answer() { u64::MAX } else { deed.end.max(deed.start.saturating_add(1)).max(*until) };
+            *until = if deed.is_answer() {
+                u64::MAX
+            } else {
+                deed.end.max(deed.start.saturating_add(1)).max(*until)
+            };
             self.runs.take(&id, out, |take| {
                 if alone {
                     take(Event::Answer(Answer::default()));

@@ -66,6 +66,8 @@ pub enum SemanticBackend {
 pub enum SemanticTiming {
     /// Before it is sent on, within the timeout.
     Inline,
+    /// Beside it: no latency is added, and what is found reaches the next request.
+    Background,
 }
 
 /// What of a conversation is compared.
@@ -139,8 +141,9 @@ fn service(fields: &mut Fields<'_>) -> Read<SemanticService> {
     });
     let sidecars = fields.field("sidecars", default.sidecars, |value| value.list(text));
     let timeout = fields.field("timeout", default.timeout, duration);
-    let timing =
-        fields.field("timing", default.timing, |value| value.choice(&[("inline", SemanticTiming::Inline)]));
+    let timing = fields.field("timing", default.timing, |value| {
+        value.choice(&[("inline", SemanticTiming::Inline), ("background", SemanticTiming::Background)])
+    });
     let scope = fields.field("scope", default.scope, |value| {
         value.choice(&[("delta", SemanticScope::Delta), ("full", SemanticScope::Full)])
     });
