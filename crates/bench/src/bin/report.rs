@@ -51,7 +51,7 @@ fn report(part: &str, out: &mut impl Write) -> io::Result<bool> {
                     format!("a million sessions with window 10, {who}"),
                     bytes / 1e6,
                     600.0,
-                    "MB",
+                    " MB",
                 ));
             }
         }
