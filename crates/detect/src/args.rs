@@ -1,12 +1,13 @@
 //! What canonical arguments name: fields, numbers, paths.
 
-use crate::words::hash_bytes;
+use crate::scan::first_digit;
+use crate::words::{end_of_string, hash_bytes};
 
 /// The members of a canonical JSON object: names (as written, without quotes) and values.
 pub(crate) fn fields(canonical: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = canonical.strip_prefix(b"{").unwrap_or_default();
     std::iter::from_fn(move || {
-        let name_end = 1 + string_end(rest.strip_prefix(b"\"")?);
+        let name_end = 1 + end_of_string(rest.strip_prefix(b"\"")?);
         let value = rest.get(name_end + 2..)?;
         let value_end = value_end(value);
         let field = (&rest[1..name_end], &value[..value_end]);
@@ -42,7 +43,7 @@ pub(crate) fn numbers(canonical: &[u8]) -> [i64; 4] {
     let mut found = [0; 4];
     let mut len = 0;
     let mut at = 0;
-    while let Some(start) = canonical[at..].iter().position(u8::is_ascii_digit).map(|start| at + start) {
+    while let Some(start) = first_digit(&canonical[at..]).map(|start| at + start) {
         let digits = canonical[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         at = start + digits;
         let named =
@@ -97,8 +98,15 @@ impl Places {
                         | b']'
                 )
         };
-        for word in text.split(breaks).filter(|word| is_path(word)) {
-            places.add_path(word, written);
+        // A path has a dot or a slash, and most words have neither.
+        let mut from = 0;
+        while let Some(found) = memchr::memchr2(b'.', b'/', &text[from..]).map(|found| from + found) {
+            let start = text[from..found].iter().rposition(breaks).map_or(from, |before| from + before + 1);
+            let end = text[found..].iter().position(breaks).map_or(text.len(), |behind| found + behind);
+            if is_path(&text[start..end]) {
+                places.add_path(&text[start..end], written);
+            }
+            from = end;
         }
         places
     }
@@ -161,26 +169,13 @@ fn is_path(word: &[u8]) -> bool {
     has_extension || (word.contains(&b'/') && word.iter().any(u8::is_ascii_alphabetic))
 }
 
-/// Where the closing quote stands behind an opening one.
-fn string_end(inside: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(step) = memchr::memchr2(b'"', b'\\', inside.get(at..).unwrap_or_default()) {
-        at += step;
-        if inside[at] == b'"' {
-            return at;
-        }
-        at += 2;
-    }
-    inside.len()
-}
-
 /// Where the comma or brace behind a value stands.
 fn value_end(value: &[u8]) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
     while let Some(byte) = value.get(at) {
         match byte {
-            b'"' => at += 1 + string_end(&value[at + 1..]),
+            b'"' => at += 1 + end_of_string(&value[at + 1..]),
             b'{' | b'[' => depth += 1,
             b'}' | b']' if depth > 0 => depth -= 1,
             b',' | b'}' | b']' if depth == 0 => return at,

@@ -6,9 +6,8 @@
 
 use std::cmp::Ordering;
 
-use memchr::memchr2;
-
 use crate::number::write_number;
+use crate::scan::string_stop;
 
 /// The canonical form of a JSON text, or `None` when it is not JSON.
 ///
@@ -54,6 +53,9 @@ struct Member {
     start: usize,
     key_end: usize,
     end: usize,
+    /// The key's first eight bytes as a number, which decides nearly every comparison; `None` for a key with escapes
+    /// or beyond ASCII, whose order is another.
+    prefix: Option<u64>,
 }
 
 impl Writer {
@@ -105,7 +107,9 @@ impl Writer {
                         continue;
                     }
                 }
-                b'"' => input.string(&mut self.out)?,
+                b'"' => {
+                    input.string(&mut self.out)?;
+                }
                 b't' => input.literal(b"true", &mut self.out)?,
                 b'f' => input.literal(b"false", &mut self.out)?,
                 b'n' => input.literal(b"null", &mut self.out)?,
@@ -155,8 +159,11 @@ impl Writer {
         if input.next()? != b'"' {
             return Err(NotJson);
         }
-        input.string(&mut self.out)?;
-        self.members.push(Member { start, key_end: self.out.len(), end: 0 });
+        let written_at = input.at;
+        let escaped = input.string(&mut self.out)?;
+        let key_end = self.out.len();
+        let prefix = if escaped { None } else { input.prefix(written_at, key_end - start - 2) };
+        self.members.push(Member { start, key_end, end: 0, prefix });
         input.skip_space();
         if input.next()? != b':' {
             return Err(NotJson);
@@ -179,11 +186,14 @@ impl Writer {
         let members = &mut self.members[first..];
         if let Some(start) = members.first().map(|member| member.start) {
             let key = |member: &Member| &self.out[member.start + 1..member.key_end - 1];
-            let in_order =
-                members.windows(2).all(|pair| compare_keys(key(&pair[0]), key(&pair[1])) == Ordering::Less);
+            let compare = |a: &Member, b: &Member| match (a.prefix, b.prefix) {
+                (Some(first), Some(second)) => first.cmp(&second).then_with(|| key(a).cmp(key(b))),
+                _ => Units::of(key(a)).cmp(Units::of(key(b))),
+            };
+            let in_order = members.windows(2).all(|pair| compare(&pair[0], &pair[1]) == Ordering::Less);
             if !in_order || !only.is_empty() {
                 // Unstable with the position as tie-break: the stable sort of the standard library allocates.
-                members.sort_unstable_by(|a, b| compare_keys(key(a), key(b)).then(a.start.cmp(&b.start)));
+                members.sort_unstable_by(|a, b| compare(a, b).then(a.start.cmp(&b.start)));
                 self.sorting.clear();
                 for (index, member) in members.iter().enumerate() {
                     let repeated_later = members.get(index + 1).is_some_and(|next| key(next) == key(member));
@@ -244,23 +254,37 @@ impl Input<'_> {
         write_number(&self.bytes[start..self.at], out)
     }
 
-    /// Copies a string whose opening quote has been read, in its canonical escapes.
-    fn string(&mut self, out: &mut Vec<u8>) -> Result<(), NotJson> {
+    /// The first bytes of a key of `len` bytes without escapes, the missing ones as zeros; `None` when the order of its
+    /// bytes is not the order of its UTF-16 code units.
+    fn prefix(&self, at: usize, len: usize) -> Option<u64> {
+        let first = u64::from_be_bytes(*self.bytes[at..].first_chunk()?);
+        let prefix = if len < 8 { first & !(u64::MAX >> (8 * len)) } else { first };
+        let ascii =
+            prefix & 0x8080_8080_8080_8080 == 0 && (len <= 8 || self.bytes[at + 8..at + len].is_ascii());
+        ascii.then_some(prefix)
+    }
+
+    /// Copies a string whose opening quote has been read, in its canonical escapes; says whether it has any.
+    fn string(&mut self, out: &mut Vec<u8>) -> Result<bool, NotJson> {
+        let mut escaped = false;
         out.push(b'"');
         loop {
             let rest = &self.bytes[self.at..];
-            let plain = memchr2(b'"', b'\\', rest).ok_or(NotJson)?;
-            // JSON forbids raw control characters, and a writer that let them pass would give one value two forms.
-            if rest[..plain].iter().any(|byte| *byte < 0x20) {
-                return Err(NotJson);
-            }
-            out.extend_from_slice(&rest[..plain]);
+            let plain = string_stop(rest).ok_or(NotJson)?;
             self.at += plain + 1;
-            if rest[plain] == b'"' {
-                out.push(b'"');
-                return Ok(());
+            match rest[plain] {
+                b'"' => {
+                    copy(&rest[..=plain], rest, out);
+                    return Ok(escaped);
+                }
+                b'\\' => {
+                    out.extend_from_slice(&rest[..plain]);
+                    self.escape(out)?;
+                    escaped = true;
+                }
+                // JSON forbids raw control characters, and a writer that let them pass would give one value two forms.
+                _ => return Err(NotJson),
             }
-            self.escape(out)?;
         }
     }
 
@@ -299,6 +323,18 @@ impl Input<'_> {
     }
 }
 
+/// Appends `part`, with which `rest` starts. A copy of fixed length is a few instructions, of any other one a call.
+fn copy(part: &[u8], rest: &[u8], out: &mut Vec<u8>) {
+    match rest.first_chunk::<16>() {
+        Some(sixteen) if part.len() <= 16 => {
+            let len = out.len() + part.len();
+            out.extend_from_slice(sixteen);
+            out.truncate(len);
+        }
+        _ => out.extend_from_slice(part),
+    }
+}
+
 /// Writes a decoded character in its canonical form. A lone surrogate is no character: it keeps its escape.
 fn write_char(code: u32, out: &mut Vec<u8>) {
     match char::from_u32(code) {
@@ -319,13 +355,7 @@ fn write_char(code: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Order of two keys in canonical form (without quotes) by the UTF-16 code units of what they stand for.
-fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
-    let plain = |key: &[u8]| key.iter().all(|byte| byte.is_ascii() && *byte != b'\\');
-    if plain(a) && plain(b) { a.cmp(b) } else { Units::of(a).cmp(Units::of(b)) }
-}
-
-/// The UTF-16 code units of a key in canonical form.
+/// The UTF-16 code units of a key in canonical form, which is what RFC 8785 sorts by.
 struct Units<'a> {
     rest: std::str::Chars<'a>,
     low: Option<u16>,

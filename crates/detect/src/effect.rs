@@ -78,7 +78,8 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     if words.any(SHELLS) || (words.any(&["run", "exec", "execute"]) && words.any(&["command", "commands"])) {
         return command_guess(|out| command_text(canonical, out));
     }
-    if let Some(subcommand) = subcommand(canonical) {
+    let (command, action) = command_and_action(canonical);
+    if let Some(subcommand) = command.and_then(subcommand) {
         // Editors with many commands behind one name.
         let effect = if matches!(subcommand, b"view" | b"read" | b"list" | b"show" | b"open" | b"get") {
             Effect::Read
@@ -96,7 +97,7 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     if words.any(POLLS) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
-    if words.any(MOVES) || action_words(canonical).is_some_and(|action| action.any(MOVES)) {
+    if words.any(MOVES) || action.and_then(action_words).is_some_and(|action| action.any(MOVES)) {
         return Guess { moves: true, ..Guess::default() };
     }
     if words.first_is(READS) {
@@ -127,24 +128,23 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
 fn is_prose(canonical: &[u8]) -> bool {
     let (mut spaces, mut signs) = (0, 0);
     for byte in canonical {
-        match byte {
-            b' ' => spaces += 1,
-            b'a'..=b'z'
-            | b'A'..=b'Z'
-            | b'0'..=b'9'
-            | b'.'
-            | b','
-            | b'"'
-            | b'\''
-            | b'-'
-            | b'?'
-            | b'!'
-            | 0x80.. => {}
-            _ => signs += 1,
-        }
+        spaces += usize::from(*byte == b' ');
+        signs += usize::from(IS_SIGN[usize::from(*byte)]);
     }
     spaces >= 5 && signs * 12 < canonical.len()
 }
+
+/// Which bytes are signs: no letters, no digits, and nothing that sentences need.
+const IS_SIGN: [bool; 256] = {
+    let mut signs = [false; 256];
+    let mut byte = 0;
+    while byte < 0x80 {
+        let plain = matches!(byte, b' ' | b'.' | b',' | b'"' | b'\'' | b'-' | b'?' | b'!');
+        signs[byte as usize] = !plain && !byte.is_ascii_alphanumeric();
+        byte += 1_u8;
+    }
+    signs
+};
 
 fn command_guess(write: impl FnOnce(&mut Vec<u8>)) -> Guess {
     thread_local! {
@@ -182,9 +182,21 @@ fn command_text(canonical: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// The values of the fields `command` and `action`, in one go.
+fn command_and_action(canonical: &[u8]) -> (Option<&[u8]>, Option<&[u8]>) {
+    let (mut command, mut action) = (None, None);
+    for (name, value) in fields(canonical) {
+        match name {
+            b"command" => command = Some(value),
+            b"action" => action = Some(value),
+            _ => {}
+        }
+    }
+    (command, action)
+}
+
 /// The value of a `command` field that is one plain word, as multi-purpose editors have it.
-fn subcommand(canonical: &[u8]) -> Option<&[u8]> {
-    let (_, value) = fields(canonical).find(|(name, _)| *name == b"command")?;
+fn subcommand(value: &[u8]) -> Option<&[u8]> {
     let word = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     matches!(
         word,
@@ -206,8 +218,7 @@ fn subcommand(canonical: &[u8]) -> Option<&[u8]> {
 }
 
 /// The words of an `action` field, where one tool has many.
-fn action_words(canonical: &[u8]) -> Option<NameWords<'_>> {
-    let (_, value) = fields(canonical).find(|(name, _)| *name == b"action")?;
+fn action_words(value: &[u8]) -> Option<NameWords<'_>> {
     let word = std::str::from_utf8(value).ok()?;
     Some(NameWords(word.trim_matches('"'))).filter(|_| word.len() < 40)
 }
@@ -254,6 +265,14 @@ const WRITES: &[&str] = &[
     "notebook",
 ];
 
+/// Whether a list of lower-case words has this one, however it is written.
+fn contains(list: &[&str], word: &str) -> bool {
+    let Some(first) = word.bytes().next().map(|byte| byte.to_ascii_lowercase()) else { return false };
+    list.iter().any(|entry| {
+        entry.len() == word.len() && entry.as_bytes()[0] == first && entry.eq_ignore_ascii_case(word)
+    })
+}
+
 /// The words of a tool's name: `getJobStatus`, `get_job_status` and `get-job-status` are three words each.
 struct NameWords<'a>(&'a str);
 
@@ -284,11 +303,11 @@ impl<'a> NameWords<'a> {
     }
 
     fn any(&self, list: &[&str]) -> bool {
-        self.words().any(|word| list.iter().any(|entry| entry.eq_ignore_ascii_case(word)))
+        self.words().any(|word| contains(list, word))
     }
 
     fn first_is(&self, list: &[&str]) -> bool {
-        self.words().next().is_some_and(|word| list.iter().any(|entry| entry.eq_ignore_ascii_case(word)))
+        self.words().next().is_some_and(|word| contains(list, word))
     }
 }
 

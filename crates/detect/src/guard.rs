@@ -226,7 +226,7 @@ impl SessionState {
             (Some(block), _) if block.own_limit => GuardVerdict::blocked_by_sentinel(&block, tool),
             (Some(block), None) => GuardVerdict::blocked_by_sentinel(&block, tool),
             (None, None) => GuardVerdict::allowed(),
-            (hit, Some(outcomes)) => match (outcomes.redundancy.foresee(tool, args), hit) {
+            (hit, Some(outcomes)) => match (outcomes.redundancy.foresee_known(tool, args, call), hit) {
                 (Some(foresight), hit) => {
                     let strikes = hit.map_or(1, |block| block.strikes);
                     GuardVerdict::blocked_by_redundancy(foresight, tool, strikes)

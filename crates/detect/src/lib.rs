@@ -64,6 +64,7 @@ mod outcome;
 mod pattern;
 mod redundancy;
 mod replay;
+mod scan;
 mod semantic;
 mod sentinel;
 mod shell;

@@ -109,7 +109,9 @@ impl Outcome {
             known: status != Some(Status::Pending),
             failed,
             maybe_failed,
-            transient: (failed || (status.is_none() && text.len() <= BRIEF)) && short && has(Signal::Transient),
+            transient: (failed || (status.is_none() && text.len() <= BRIEF))
+                && short
+                && has(Signal::Transient),
             environmental: has(Signal::Environmental),
             empty,
             brief: text.len() <= BRIEF,

@@ -141,6 +141,17 @@ impl Redundancy {
         self.foresee_call(&with_call(tool, args, loop_key, |call, _| call))
     }
 
+    /// [`foresee`](Self::foresee) with the call's fingerprint at hand: a tool without a loop key needs no other.
+    pub(crate) fn foresee_known(
+        &self,
+        tool: &str,
+        args: Option<&str>,
+        call: &Fingerprint,
+    ) -> Option<Foresight> {
+        let keyed = self.rules.profile(tool).is_some_and(|profile| !profile.loop_key.is_empty());
+        if keyed { self.foresee(tool, args) } else { self.foresee_call(call) }
+    }
+
     fn foresee_call(&self, call: &Fingerprint) -> Option<Foresight> {
         // The rules look back from the last time that it was made; a change since then cuts their counts short.
         let last =
@@ -229,14 +240,16 @@ impl Redundancy {
             };
             findings.push(sighting.into_finding(step, print.index));
         }
-        print.news = is_news(window, print);
+        let seen = window.has_call(print);
+        print.news = !seen && is_answered_well(print);
         print.fresh_write = changes_something(print);
         print.returned = oscillation::returns(window, print);
         let sightings = [
-            repeat::repeat(window, print),
-            repeat::failing_repeat(window, print),
+            // Nearly every call is new, and a new call repeats nothing.
+            if seen { repeat::repeat(window, print) } else { None },
+            if seen { repeat::failing_repeat(window, print) } else { None },
+            if seen { repeat::retry(window, print) } else { None },
             repeat::unknown_tool(window, print),
-            repeat::retry(window, print),
             churn::failing(window, print),
             churn::one_answer(window, print),
             churn::same_question(window, print),
@@ -296,10 +309,10 @@ const fn may_be_part_of_cycle(finding: &Finding) -> bool {
     matches!(finding.kind, Kind::Repeat | Kind::FailingRepeat | Kind::Churn)
 }
 
-/// Whether a call was made for the first time, and went well.
-fn is_news(window: &Window, print: &Print) -> bool {
+/// Whether a call was answered, and went well.
+fn is_answered_well(print: &Print) -> bool {
     let facts = print.outcome.facts;
-    print.form == Form::Call && facts.known && !facts.failed && !facts.maybe_failed && !window.has_call(print)
+    print.form == Form::Call && facts.known && !facts.failed && !facts.maybe_failed
 }
 
 /// Whether a step changed something by a call that had not been made before: a known write, or one whose effect is

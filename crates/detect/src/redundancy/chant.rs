@@ -27,7 +27,10 @@ impl Chant {
     /// Code fences, tables and rules are spared: what is inside a fence that is still open is code, and a unit needs
     /// words.
     pub fn of(text: &str) -> Option<Self> {
-        if text.len() < MIN_LENGTH || text.matches("```").count() % 2 == 1 {
+        if text.len() < MIN_LENGTH || !ends_as_before(text.as_bytes()) {
+            return None;
+        }
+        if memchr::memmem::find_iter(text.as_bytes(), "```").count() % 2 == 1 {
             return None;
         }
         let tail = tail_backwards(text);
@@ -61,6 +64,15 @@ const MIN_COPIES_OF_FEW_WORDS: usize = 12;
 /// How much of a text's end is looked at.
 const TAIL: usize = 4_096;
 const PROBE: usize = 24;
+
+/// Whether the text's last long word stands in it three times, as it does in every chant: nearly every text is done
+/// with here, and nothing was copied.
+fn ends_as_before(text: &[u8]) -> bool {
+    let text = text.trim_ascii_end();
+    let end = &text[text.len().saturating_sub(PROBE)..];
+    let Some(word) = end.split(u8::is_ascii_whitespace).max_by_key(|word| word.len()) else { return true };
+    memchr::memmem::find_iter(text, word).take(3).count() == 3
+}
 
 /// The end of the text, last byte first, with white space folded.
 fn tail_backwards(text: &str) -> Vec<u8> {

@@ -17,8 +17,10 @@ const MAX_PERIOD: usize = 8;
 pub(super) fn cycle(window: &Window) -> Option<Sighting> {
     let newest = window.sequence();
     let last = newest.clone().next()?;
+    // One step again and again is a repeat: a unit is longer than the run of equal steps at its end.
+    let run = newest.clone().take(MAX_PERIOD).take_while(|print| print.equals(last)).count();
     // The shortest period names the loop; a longer one would only count two rounds of it as one.
-    (2..=MAX_PERIOD).find_map(|period| {
+    (run + 1..=MAX_PERIOD).find_map(|period| {
         // Cheap refusal first: the step one period back is another one.
         if !newest.clone().nth(period)?.equals(last) {
             return None;
@@ -31,12 +33,11 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
         }
         let copies = matching / period + 1;
         let unit = newest.clone().take(period);
-        let of_one_step = unit.clone().skip(1).all(|print| print.equals(last));
         let told_apart =
             unit.clone().any(|print| print.outcome.result != 0 && !print.outcome.facts.acknowledged);
         let transient = unit.clone().any(|print| print.outcome.facts.transient);
         let acts = unit.clone().any(|print| print.form == Form::Call);
-        if copies < 2 || of_one_step || !told_apart || transient || !acts {
+        if copies < 2 || !told_apart || transient || !acts {
             return None;
         }
         let waiting = unit.clone().any(Print::is_waiting);
@@ -53,13 +54,14 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
 /// Whether the last steps repeat the ones before them: a unit has stood twice, and may be going on.
 pub(super) fn is_under_way(window: &Window) -> bool {
     let sequence = || window.sequence();
-    (2..=MAX_PERIOD).any(|period| {
+    let Some(last) = sequence().next() else { return false };
+    // One step again and again is a repeat: a unit is longer than the run of equal steps at its end.
+    let run = sequence().take(MAX_PERIOD).take_while(|print| print.equals(last)).count();
+    (run + 1..=MAX_PERIOD).any(|period| {
         let mut compared = 0;
         let mut pairs = sequence().zip(sequence().skip(period)).take(period).inspect(|_| compared += 1);
         let equal = pairs.all(|(a, b)| a.equals(b));
-        let mut unit = sequence().take(period);
-        let of_one_step = unit.next().is_some_and(|last| unit.all(|print| print.equals(last)));
-        equal && compared == period && !of_one_step
+        equal && compared == period
     })
 }
 
@@ -70,7 +72,7 @@ pub(super) fn sweep(window: &Window, now: &Print) -> Option<Sighting> {
     }
     // Nearly every step is a page of its own: done, before anything is gathered.
     let is_page = |print: &&Print| print.tool == now.tool && print.shape == now.shape;
-    if !window.earlier(now).filter(is_page).any(|print| print.equals(now)) {
+    if window.earlier(now).filter(is_page).position(|print| print.equals(now))? + 1 < MIN_PAGES {
         return None;
     }
     let mut pages: Vec<&Print> = Vec::new();
