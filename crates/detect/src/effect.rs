@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use crate::args::{Places, fields, unescape};
 use crate::config::Effect;
 use crate::shell::read_command;
+use crate::tool_name::{NameSays, Word};
 use crate::words::hash_bytes;
 
 /// What a call does, and to what.
@@ -74,8 +75,8 @@ struct Guess {
 }
 
 fn guess(tool: &str, canonical: &[u8]) -> Guess {
-    let words = NameWords::of(tool);
-    if words.any(SHELLS) || (words.any(&["run", "exec", "execute"]) && words.any(&["command", "commands"])) {
+    let says = NameSays::of(tool);
+    if says.has(Word::Shell) || (says.has(Word::Run) && says.has(Word::Command)) {
         return command_guess(|out| command_text(canonical, out));
     }
     let (command, action) = command_and_action(canonical);
@@ -88,25 +89,27 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
         };
         return Guess { effect: Some(effect), ..Guess::default() };
     }
-    if words.any(&["sql", "query"]) && sql_verb(canonical).is_some() {
-        return Guess { effect: sql_verb(canonical), command: true, ..Guess::default() };
+    if says.has(Word::Sql)
+        && let Some(effect) = sql_verb(canonical)
+    {
+        return Guess { effect: Some(effect), command: true, ..Guess::default() };
     }
-    if words.any(NOTES) {
+    if says.has(Word::Notes) {
         return Guess { notes: true, effect: Some(Effect::Read), ..Guess::default() };
     }
-    if words.any(POLLS) {
+    if says.has(Word::Poll) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
-    if words.any(MOVES) || action.and_then(action_words).is_some_and(|action| action.any(MOVES)) {
+    if says.has(Word::Move) || action.is_some_and(|action| action_says(action).has(Word::Move)) {
         return Guess { moves: true, ..Guess::default() };
     }
-    if words.first_is(READS) {
+    if says.starts_with(Word::Read) {
         return Guess { effect: Some(Effect::Read), ..Guess::default() };
     }
-    if words.any(WRITES) {
+    if says.has(Word::Write) {
         return Guess { effect: Some(Effect::Write), ..Guess::default() };
     }
-    if words.any(READS) {
+    if says.has(Word::Read) {
         return Guess { effect: Some(Effect::Read), ..Guess::default() };
     }
     // A tool of any name whose only argument is a line that starts with a shell's verb.
@@ -217,10 +220,10 @@ fn subcommand(value: &[u8]) -> Option<&[u8]> {
     .then_some(word)
 }
 
-/// The words of an `action` field, where one tool has many.
-fn action_words(value: &[u8]) -> Option<NameWords<'_>> {
-    let word = std::str::from_utf8(value).ok()?;
-    Some(NameWords(word.trim_matches('"'))).filter(|_| word.len() < 40)
+/// What the words of an `action` field say, where one tool has many.
+fn action_says(value: &[u8]) -> NameSays {
+    let action = std::str::from_utf8(value).unwrap_or_default();
+    if action.len() < 40 { NameSays::of(action) } else { NameSays::default() }
 }
 
 fn sql_verb(canonical: &[u8]) -> Option<Effect> {
@@ -243,89 +246,14 @@ fn sql_verb(canonical: &[u8]) -> Option<Effect> {
     }
 }
 
-const SHELLS: &[&str] = &["bash", "sh", "shell", "zsh", "terminal", "console", "cmd", "powershell"];
-const NOTES: &[&str] =
-    &["todo", "todos", "think", "thinking", "thought", "plan", "reflect", "note", "notes", "scratchpad"];
-const POLLS: &[&str] = &["poll", "wait", "status", "sleep", "watch", "progress", "monitor", "await"];
-const MOVES: &[&str] = &[
-    "scroll", "click", "press", "next", "back", "previous", "goto", "navigate", "hover", "tap", "swipe",
-    "drag", "key", "keyboard", "mouse", "page",
-];
-const READS: &[&str] = &[
-    "read", "view", "open", "cat", "get", "list", "ls", "show", "search", "find", "grep", "glob", "query",
-    "fetch", "lookup", "describe", "inspect", "browse", "visit", "look", "check", "count", "head", "tail",
-    "tree", "stat", "retrieve", "load", "scan", "websearch", "webfetch", "recall", "calculate", "verify",
-    "test", "tests",
-];
-const WRITES: &[&str] = &[
-    "write", "edit", "multiedit", "create", "update", "delete", "remove", "insert", "replace", "patch",
-    "apply", "set", "add", "append", "save", "modify", "send", "post", "put", "rename", "move", "copy",
-    "mkdir", "commit", "install", "upload", "book", "cancel", "return", "exchange", "transfer", "assign",
-    "store", "editor", "reply", "publish", "type", "fill", "enter", "select", "download", "buy", "pay",
-    "notebook",
-];
-
-/// Whether a list of lower-case words has this one, however it is written.
-fn contains(list: &[&str], word: &str) -> bool {
-    let Some(first) = word.bytes().next().map(|byte| byte.to_ascii_lowercase()) else { return false };
-    list.iter().any(|entry| {
-        entry.len() == word.len() && entry.as_bytes()[0] == first && entry.eq_ignore_ascii_case(word)
-    })
-}
-
-/// The words of a tool's name: `getJobStatus`, `get_job_status` and `get-job-status` are three words each.
-struct NameWords<'a>(&'a str);
-
-impl<'a> NameWords<'a> {
-    fn of(name: &'a str) -> Self {
-        // `mcp__server__tool` is a tool of a server: the server's name says nothing about the call.
-        Self(name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map_or(name, |(_, tool)| tool))
-    }
-
-    fn words(&self) -> impl Iterator<Item = &'a str> {
-        let name = self.0;
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            let bytes = name.as_bytes();
-            while bytes.get(at).is_some_and(|byte| !byte.is_ascii_alphanumeric()) {
-                at += 1;
-            }
-            let start = at;
-            while let Some(byte) = bytes.get(at).filter(|byte| byte.is_ascii_alphanumeric()) {
-                let hump = at > start && byte.is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase();
-                if hump {
-                    break;
-                }
-                at += 1;
-            }
-            (at > start).then(|| &name[start..at])
-        })
-    }
-
-    fn any(&self, list: &[&str]) -> bool {
-        self.words().any(|word| contains(list, word))
-    }
-
-    fn first_is(&self, list: &[&str]) -> bool {
-        self.words().next().is_some_and(|word| contains(list, word))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{CallFacts, NameWords};
+    use super::CallFacts;
     use crate::config::Effect;
 
     #[track_caller]
     fn effect(tool: &str, args: &str, expected: Option<Effect>) {
         assert_eq!(CallFacts::read(tool, args.as_bytes(), None).effect, expected, "{tool} {args}");
-    }
-
-    #[test]
-    fn names_fall_into_words() {
-        let words = |name| NameWords::of(name).words().collect::<Vec<_>>();
-        assert_eq!(words("getJobStatus"), ["get", "Job", "Status"]);
-        assert_eq!(words("mcp__web__search-page"), ["search", "page"]);
     }
 
     #[test]

@@ -70,6 +70,7 @@ mod sentinel;
 mod shell;
 mod step;
 mod strikes;
+mod tool_name;
 mod words;
 
 pub use canonical::canonical_json;

@@ -55,9 +55,9 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
         |print| sight_if(same_failure(print, now)),
     );
     let by_tool = || identity(now.tool, now.outcome.class.into());
-    let near = NEAR_FAILING.sight(by_tool, &near);
-    let row = FAILING.sight(by_tool, &row);
-    let any = ANY_TOOL.sight(|| identity(0, now.outcome.class.into()), &any);
+    let near = NEAR_FAILING.sight(by_tool, now, near);
+    let row = FAILING.sight(by_tool, now, row);
+    let any = ANY_TOOL.sight(|| identity(0, now.outcome.class.into()), now, any);
     Sighting::strongest([near, row, any].into_iter().flatten())
 }
 
@@ -85,7 +85,7 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
             sight_if(same)
         },
     );
-    ONE_ANSWER.sight(|| identity(now.tool, now.outcome.result), &steps)
+    ONE_ANSWER.sight(|| identity(now.tool, now.outcome.result), now, steps)
 }
 
 /// Searches in a row that all found nothing, whatever was searched for: worth a word.
@@ -105,7 +105,7 @@ pub(super) fn nothing_found(window: &Window, now: &Print) -> Option<Sighting> {
             () => Sight::Other,
         },
     );
-    NOTHING_FOUND.sight(|| identity(now.tool, 2), &steps)
+    NOTHING_FOUND.sight(|| identity(now.tool, 2), now, steps)
 }
 
 /// Near-equal commands that were put aside before they answered: starting the same once more tells nothing new.
@@ -120,7 +120,7 @@ pub(super) fn put_aside(window: &Window, now: &Print) -> Option<Sighting> {
         |print| print.fresh_write && print.is_write(),
         |print| sight_if(is_put_aside(print) && print.tool == now.tool && near_args(print, now, 0.6)),
     );
-    PUT_ASIDE.sight(|| identity(now.tool, 1), &steps)
+    PUT_ASIDE.sight(|| identity(now.tool, 1), now, steps)
 }
 
 /// The same question in other words, although its answers differ: an order to another agent, or a search, that names
@@ -140,7 +140,7 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
             sight_if(print.tool == now.tool && is_question(print) && !moved_on && alike())
         },
     );
-    SAME_QUESTION.sight(|| identity(now.tool, 0), &steps)
+    SAME_QUESTION.sight(|| identity(now.tool, 0), now, steps)
 }
 
 /// A call in plain language: enough words to compare, and neither a command nor code nor the agent's own notes.

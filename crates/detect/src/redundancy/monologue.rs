@@ -29,10 +29,10 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
     let canned = occurrences(texts(), now, learned, |print| sight_if(gets_the_same_reply(print, now)));
     let identity = || Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
     let sightings = [
-        SAME.sight(identity, &same),
-        SAME.sight(identity, &near),
-        ALIKE.sight(identity, &alike),
-        CANNED.sight(identity, &canned),
+        SAME.sight(identity, now, same),
+        SAME.sight(identity, now, near),
+        ALIKE.sight(identity, now, alike),
+        CANNED.sight(identity, now, canned),
     ];
     Sighting::strongest(sightings.into_iter().flatten())
 }

@@ -44,7 +44,7 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
     } else {
         REPEAT
     };
-    rule.sight(|| identity_of_call(now), &steps)
+    rule.sight(|| identity_of_call(now), now, steps)
 }
 
 /// The same call with the same class of error, however its words differ.
@@ -63,14 +63,14 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
         },
     );
     let steady =
-        if now.is_waiting() { FAILING_POLL } else { FAILING }.sight(|| identity_of_call(now), &steps);
+        if now.is_waiting() { FAILING_POLL } else { FAILING }.sight(|| identity_of_call(now), now, steps);
     if steady.as_ref().is_some_and(|sighting| sighting.severity == Severity::Loop) {
         return steady;
     }
     // To the letter the same failure again and again, in spite of changes: they do not help.
     let despite = |cut: fn(&Print) -> bool, rule: Rule| {
         let steps = occurrences(earlier_calls(window, now), now, cut, |print| same_or_other(print, now));
-        if now.is_waiting() { FAILING_POLL } else { rule }.sight(|| identity_of_call(now), &steps)
+        if now.is_waiting() { FAILING_POLL } else { rule }.sight(|| identity_of_call(now), now, steps)
     };
     let stagnant = [
         despite(|print| print.fresh_write && print.is_write(), DESPITE_RUNS),
@@ -95,7 +95,7 @@ pub(super) fn unknown_tool(window: &Window, now: &Print) -> Option<Sighting> {
         },
     );
     let identity = || Fingerprint::of_bytes(b"unknown tool", &now.tool.to_le_bytes());
-    UNKNOWN_TOOL.sight(identity, &steps)
+    UNKNOWN_TOOL.sight(identity, now, steps)
 }
 
 /// Back-off after a transient failure: worth a word, never a loop.
@@ -113,7 +113,7 @@ pub(super) fn retry(window: &Window, now: &Print) -> Option<Sighting> {
             () => Sight::Other,
         },
     );
-    RETRY.sight(|| identity_of_call(now), &steps)
+    RETRY.sight(|| identity_of_call(now), now, steps)
 }
 
 /// What repeats is this call.

@@ -48,42 +48,20 @@ impl Rule {
         }
     }
 
-    /// A sighting of these occurrences, if they are enough. Only then is their identity computed.
+    /// A sighting of `now` and these earlier occurrences, newest first, if they are enough. Nearly every step is
+    /// compared with all others and found to be new, so evidence and identity are gathered only when it is not.
     pub(super) fn sight(
         self,
         identity: impl FnOnce() -> Fingerprint,
-        seen: &Occurrences,
+        now: &Print,
+        earlier: impl Iterator<Item = usize> + Clone,
     ) -> Option<Sighting> {
-        let severity = self.severity(seen.count)?;
-        let (count, identity, evidence) = (seen.count, identity(), seen.steps());
-        Some(Sighting { rule: self, severity, count, period: 1, identity, evidence })
-    }
-}
-
-/// Occurrences of one thing. They live on the stack: nearly every step is compared with all others and found to be
-/// new, which should cost no allocation.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Occurrences {
-    count: usize,
-    /// Their steps, newest first, as far as there is room.
-    newest: [usize; Self::KEPT],
-}
-
-impl Occurrences {
-    /// As many as the default window has steps; of more, the oldest are not named as evidence.
-    const KEPT: usize = 64;
-    const NONE: Self = Self { count: 0, newest: [0; Self::KEPT] };
-
-    fn push(&mut self, step: usize) {
-        if let Some(place) = self.newest.get_mut(self.count) {
-            *place = step;
-        }
-        self.count += 1;
-    }
-
-    /// The steps in order.
-    fn steps(&self) -> Vec<usize> {
-        self.newest[..self.count.min(Self::KEPT)].iter().rev().copied().collect()
+        let count = earlier.clone().count() + 1;
+        let severity = self.severity(count)?;
+        let mut evidence = vec![now.index];
+        evidence.extend(earlier);
+        evidence.reverse();
+        Some(Sighting { rule: self, severity, count, period: 1, identity: identity(), evidence })
     }
 }
 
@@ -142,37 +120,35 @@ pub(super) enum Sight {
     Unrelated,
 }
 
-/// The occurrences that lead up to `now`, `now` included: back to the first step that `cut` says no
-/// count crosses, or to another answer. Occurrences of one round count once, and a cut in the round of an occurrence
-/// counts as behind it, so that the order inside a round never matters.
+/// The earlier occurrences that lead up to `now`, newest first: back to the first step that `cut` says no count
+/// crosses, or to another answer. Occurrences of one round count once, and a cut in the round of an occurrence counts
+/// as behind it, so that the order inside a round never matters.
 pub(super) fn occurrences<'a>(
     earlier: impl Iterator<Item = &'a Print> + Clone,
     now: &Print,
-    cut: impl Fn(&Print) -> bool,
-    sight: impl Fn(&Print) -> Sight,
-) -> Occurrences {
-    let mut found = Occurrences::NONE;
+    cut: impl Fn(&Print) -> bool + Clone,
+    sight: impl Fn(&Print) -> Sight + Clone,
+) -> impl Iterator<Item = usize> + Clone {
     let mut rest = earlier;
     let mut round = now.round;
-    while let Some(print) = rest.next() {
-        if cut(print) {
-            break;
-        }
-        match sight(print) {
-            Sight::Unrelated => {}
-            Sight::Other => break,
-            Sight::Same if print.round == round => {}
-            Sight::Same => {
-                if rest.clone().take_while(|other| other.round == print.round).any(&cut) {
-                    break;
+    let mut over = false;
+    std::iter::from_fn(move || {
+        while !over {
+            let print = rest.next()?;
+            over = cut(print);
+            if over {
+                break;
+            }
+            match sight(print) {
+                Sight::Other => over = true,
+                Sight::Same if print.round != round => {
+                    over = rest.clone().take_while(|other| other.round == print.round).any(&cut);
+                    round = print.round;
+                    return (!over).then_some(print.index);
                 }
-                round = print.round;
-                if found.count == 0 {
-                    found.push(now.index);
-                }
-                found.push(print.index);
+                Sight::Same | Sight::Unrelated => {}
             }
         }
-    }
-    found
+        None
+    })
 }

@@ -1,0 +1,156 @@
+//! What the words of a tool's name say about what it does.
+
+/// What is said by the words of a name, taken together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct NameSays {
+    said: u16,
+    first: u16,
+}
+
+/// What one word says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// It runs command lines.
+    Shell,
+    /// It runs something.
+    Run,
+    /// What it runs is a command.
+    Command,
+    /// It speaks SQL.
+    Sql,
+    /// It keeps the agent's own notes.
+    Notes,
+    /// It waits, or asks how far something is.
+    Poll,
+    /// It moves through pages or a screen.
+    Move,
+    /// It looks.
+    Read,
+    /// It changes something.
+    Write,
+}
+
+impl NameSays {
+    /// Reads a name: `getJobStatus`, `get_job_status` and `get-job-status` are three words each.
+    pub(crate) fn of(name: &str) -> Self {
+        // `mcp__server__tool` is a tool of a server: the server's name says nothing about the call.
+        let own =
+            name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map_or(name, |(_, tool)| tool);
+        let mut says = Self::default();
+        for (position, word) in words(own).enumerate() {
+            let meaning = meaning(word);
+            says.said |= meaning;
+            if position == 0 {
+                says.first = meaning;
+            }
+        }
+        says
+    }
+
+    /// Whether one of its words says this.
+    pub(crate) const fn has(self, word: Word) -> bool {
+        self.said & bit(word) != 0
+    }
+
+    /// Whether its first word says this: `get_updates` gets.
+    pub(crate) const fn starts_with(self, word: Word) -> bool {
+        self.first & bit(word) != 0
+    }
+}
+
+const fn bit(word: Word) -> u16 {
+    1 << word as u16
+}
+
+/// The words of a name.
+fn words(name: &str) -> impl Iterator<Item = &[u8]> {
+    let bytes = name.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while bytes.get(at).is_some_and(|byte| !byte.is_ascii_alphanumeric()) {
+            at += 1;
+        }
+        let start = at;
+        while let Some(byte) = bytes.get(at).filter(|byte| byte.is_ascii_alphanumeric()) {
+            let hump = at > start && byte.is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase();
+            if hump {
+                break;
+            }
+            at += 1;
+        }
+        (at > start).then(|| &bytes[start..at])
+    })
+}
+
+/// What a word says, however it is written: a comparison with all words at once, which the compiler orders.
+fn meaning(word: &[u8]) -> u16 {
+    let mut lower = [0; LONGEST];
+    let Some(lower) = lower.get_mut(..word.len()) else { return 0 };
+    lower.copy_from_slice(word);
+    lower.make_ascii_lowercase();
+    match &*lower {
+        b"bash" | b"sh" | b"shell" | b"zsh" | b"terminal" | b"console" | b"cmd" | b"powershell" => {
+            bit(Word::Shell)
+        }
+        b"run" | b"exec" | b"execute" => bit(Word::Run),
+        b"command" | b"commands" => bit(Word::Command),
+        b"sql" => bit(Word::Sql),
+        b"query" => bit(Word::Sql) | bit(Word::Read),
+        b"todo" | b"todos" | b"think" | b"thinking" | b"thought" | b"plan" | b"reflect" | b"note"
+        | b"notes" | b"scratchpad" => bit(Word::Notes),
+        b"poll" | b"wait" | b"status" | b"sleep" | b"watch" | b"progress" | b"monitor" | b"await" => {
+            bit(Word::Poll)
+        }
+        b"scroll" | b"click" | b"press" | b"next" | b"back" | b"previous" | b"goto" | b"navigate"
+        | b"hover" | b"tap" | b"swipe" | b"drag" | b"key" | b"keyboard" | b"mouse" | b"page" => {
+            bit(Word::Move)
+        }
+        b"read" | b"view" | b"open" | b"cat" | b"get" | b"list" | b"ls" | b"show" | b"search" | b"find"
+        | b"grep" | b"glob" | b"fetch" | b"lookup" | b"describe" | b"inspect" | b"browse" | b"visit"
+        | b"look" | b"check" | b"count" | b"head" | b"tail" | b"tree" | b"stat" | b"retrieve" | b"load"
+        | b"scan" | b"websearch" | b"webfetch" | b"recall" | b"calculate" | b"verify" | b"test"
+        | b"tests" => bit(Word::Read),
+        b"write" | b"edit" | b"multiedit" | b"create" | b"update" | b"delete" | b"remove" | b"insert"
+        | b"replace" | b"patch" | b"apply" | b"set" | b"add" | b"append" | b"save" | b"modify" | b"send"
+        | b"post" | b"put" | b"rename" | b"move" | b"copy" | b"mkdir" | b"commit" | b"install"
+        | b"upload" | b"book" | b"cancel" | b"return" | b"exchange" | b"transfer" | b"assign" | b"store"
+        | b"editor" | b"reply" | b"publish" | b"type" | b"fill" | b"enter" | b"select" | b"download"
+        | b"buy" | b"pay" | b"notebook" => bit(Word::Write),
+        _ => 0,
+    }
+}
+
+/// No word that is known is longer.
+const LONGEST: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::{NameSays, Word, words};
+
+    #[test]
+    fn names_fall_into_words() {
+        let of = |name| words(name).map(|word| std::str::from_utf8(word).unwrap()).collect::<Vec<_>>();
+        assert_eq!(of("getJobStatus"), ["get", "Job", "Status"]);
+        assert_eq!(of("search-page"), ["search", "page"]);
+        assert_eq!(of("__"), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_word_is_known_however_it_is_written() {
+        for name in ["web_search", "WebSearch", "SEARCH", "mcp__delete__search"] {
+            assert!(NameSays::of(name).has(Word::Read), "{name}");
+        }
+        assert!(!NameSays::of("mcp__delete__search").has(Word::Write), "a server's name says nothing");
+    }
+
+    #[test]
+    fn the_first_word_is_told_apart() {
+        assert!(NameSays::of("get_update").starts_with(Word::Read));
+        assert!(!NameSays::of("update_get").starts_with(Word::Read));
+    }
+
+    #[test]
+    fn a_word_that_nobody_knows_says_nothing() {
+        assert_eq!(NameSays::of("frobnicateeverythingatonce"), NameSays::default());
+    }
+}
