@@ -48,22 +48,33 @@ impl Rule {
         }
     }
 
-    /// A sighting of `now` and these earlier occurrences, newest first, if they are enough. Nearly every step is
-    /// compared with all others and found to be new, so evidence and identity are gathered only when it is not.
+    /// A sighting of `now` and these earlier occurrences, newest first, if they are enough.
     pub(super) fn sight(
         self,
         identity: impl FnOnce() -> Fingerprint,
         now: &Print,
-        earlier: impl Iterator<Item = usize> + Clone,
+        earlier: impl Iterator<Item = usize>,
     ) -> Option<Sighting> {
-        let count = earlier.clone().count() + 1;
+        // Nearly every step is compared with all others and found to be new: that should cost no allocation.
+        let mut few = [now.index; FEW];
+        let mut many = Vec::new();
+        let mut count = 1;
+        for step in earlier {
+            match few.get_mut(count) {
+                Some(place) => *place = step,
+                None => many.push(step),
+            }
+            count += 1;
+        }
         let severity = self.severity(count)?;
-        let mut evidence = vec![now.index];
-        evidence.extend(earlier);
-        evidence.reverse();
+        let few = &few[..count.min(FEW)];
+        let evidence = many.iter().rev().chain(few.iter().rev()).copied().collect();
         Some(Sighting { rule: self, severity, count, period: 1, identity: identity(), evidence })
     }
 }
+
+/// As many occurrences as most findings have.
+const FEW: usize = 8;
 
 impl Sighting {
     /// The one that a step is reported with: the strongest, and of equally strong ones the kind that names the loop
@@ -126,9 +137,9 @@ pub(super) enum Sight {
 pub(super) fn occurrences<'a>(
     earlier: impl Iterator<Item = &'a Print> + Clone,
     now: &Print,
-    cut: impl Fn(&Print) -> bool + Clone,
-    sight: impl Fn(&Print) -> Sight + Clone,
-) -> impl Iterator<Item = usize> + Clone {
+    cut: impl Fn(&Print) -> bool,
+    sight: impl Fn(&Print) -> Sight,
+) -> impl Iterator<Item = usize> {
     let mut rest = earlier;
     let mut round = now.round;
     let mut over = false;
