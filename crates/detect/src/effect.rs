@@ -20,6 +20,8 @@ pub(crate) struct CallFacts {
     pub(crate) notes: bool,
     /// It reads or runs the whole project, whatever paths it names.
     pub(crate) broad: bool,
+    /// It is a command line.
+    pub(crate) command: bool,
     /// It is told in plain language.
     pub(crate) prose: bool,
     /// The files and folders that it names.
@@ -41,6 +43,7 @@ impl CallFacts {
             moves: guess.moves && declared.is_none(),
             notes: guess.notes,
             broad: guess.broad || effect.is_none(),
+            command: guess.command,
             prose: !guess.command && is_prose(canonical),
             places: Places::of(canonical, written),
             ..Self::default()

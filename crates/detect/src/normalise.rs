@@ -61,14 +61,19 @@ const RULES: &[Rule] = &[
     // Identifiers that are drawn anew each time.
     rule(r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b", b"<uuid>"),
     rule(r"\b0x[0-9A-Fa-f]{6,16}\b", b"<address>"),
-    rule(r"\b(?:[Pp][Ii][Dd]|[Pp]rocess(?: [Ii][Dd])?)(?: ?[=:#] ?| )\d+\b", b"<pid>"),
+    rule(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess(?: [Ii][Dd])?)(?:"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
+    rule(
+        r#"\b(?:duration|elapsed|latency|took)(?:_(?:ns|us|ms|s|secs?|seconds))?"? ?[=:] ?\d+(?:\.\d+)?\b"#,
+        b"<duration>",
+    ),
     rule(r"\[\d{2,7}\]: ", b"[<pid>]: "),
     rule(r"(?m)^\[\d+\] \d+$", b"<pid>"),
     // Names of temporary files: a part with a digit in it, or one that a tool made up.
     rule(
-        r#"(?:/private)?(?:/var)?/tmp/(?:[^\s/'":,;()<>]*[0-9][^\s/'":,;()<>]*|tmp[.A-Za-z0-9_]{4,}|[^\s/'":,;()<>]*\.[A-Za-z0-9]{6,})"#,
+        r#"(?:/private)?(?:/var)?/tmp/(?:[^\s/'":,;()<>]+/)?(?:[^\s/'":,;()<>]*[0-9][^\s/'":,;()<>]*|tmp[.A-Za-z0-9_]{4,}|[^\s/'":,;()<>]*\.[A-Za-z0-9]{6,})"#,
         b"<temp>",
     ),
+    rule(r#"[A-Za-z]:[/\\]{1,2}[^\s'":,;()<>]*[/\\]{1,2}Temp[/\\]{1,2}[^\s'":,;()<>]*"#, b"<temp>"),
     rule(r#"(?:/private)?/var/folders/[^\s'":,;()<>]*"#, b"<temp>"),
 ];
 

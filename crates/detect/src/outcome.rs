@@ -37,6 +37,9 @@ pub(crate) struct Facts {
     pub(crate) known: bool,
     /// The call failed, by its status or by plain words.
     pub(crate) failed: bool,
+    /// It says so itself: by its status, its exit code, or in its very first words. The rest of a text may quote what
+    /// failed elsewhere: a ticket, a log, a source file.
+    pub(crate) failed_plainly: bool,
     /// The words of a long result hint at a failure; a file that talks about errors does the same.
     pub(crate) maybe_failed: bool,
     /// Asking again later may help: rate limits, outages, time-outs, connections.
@@ -100,6 +103,12 @@ impl Outcome {
             _ if short && !empty => (error_line.is_some(), false),
             _ => (signals.error_first && error_line.is_some(), error_line.is_some()),
         };
+        let failed_plainly = failed
+            && (status == Some(Status::Failure)
+                || has(Signal::ExitNonZero)
+                || has(Signal::Traceback)
+                || signals.says_error_first
+                || (text.len() <= BRIEF && has(Signal::Missing)));
         let class = if failed || maybe_failed {
             error_class(error_line.unwrap_or_else(|| last_line(text)))
         } else {
@@ -108,6 +117,7 @@ impl Outcome {
         let facts = Facts {
             known: status != Some(Status::Pending),
             failed,
+            failed_plainly,
             maybe_failed,
             transient: (failed || (status.is_none() && text.len() <= BRIEF))
                 && short
@@ -151,8 +161,14 @@ enum Signal {
     Traceback,
     /// A line that says "error" in so many words.
     Error,
+    /// A line that starts with it.
+    ErrorStart,
     /// A line in the words of an error, which other texts use too.
     Complaint,
+    /// What was asked for is not there, or not to be had.
+    Missing,
+    /// A line that counts errors and finds none.
+    Fine,
     Transient,
     Environmental,
     Nothing,
@@ -172,12 +188,24 @@ const SIGNALS: &[(Signal, &str)] = &[
         r#"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}[1-9]|"success": ?false|"?is_?error"?: ?true|"timed_out": ?true"#,
     ),
     (Signal::Error, r"^\W{0,6}usage: "),
+    (
+        Signal::ErrorStart,
+        r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed to|invalid|illegal|unable|cannot|could not|can't|syntax error|panic|usage:|\w*(?:error|exception) ?[:(])",
+    ),
     (Signal::Traceback, r"traceback \(most recent call last\)"),
     (
         Signal::Error,
         r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed|failure|invalid|illegal|unknown|unable|cannot|could not|can't|syntax error|panic|denied|refused|unsupported|missing|incorrect|wrong)\b",
     ),
     (Signal::Error, r"\b\w*(?:error|exception)\b ?[:\[(]"),
+    (
+        Signal::Fine,
+        r"\b(?:0|no|zero|without) (?:failed|failures?|errors?|problems?|issues)\b|test result: ok|all tests passed|tests? (?:have )?passed|build succeeded",
+    ),
+    (
+        Signal::Missing,
+        r"not found\b|no such |does(?:n't| not) exist|permission denied|access denied|not permitted|not allowed|unauthorized|forbidden|is invalid|could ?n[o']t (?:find|open)",
+    ),
     (
         Signal::Complaint,
         r"\berror (?:executing|while|when|in|at|on|opening|reading|parsing|running)\b|\b(?:an?|the|following|with) errors?\b|\b(?:syntax|type|name|value|key|import|index|runtime|attribute|compilation|parse) ?error\b",
@@ -188,7 +216,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Transient,
-        r"\b429\b|too many requests|rate.?limit|\b50[234]\b|service unavailable|bad gateway|gateway time-?out|internal server error|temporarily unavailable|timed[ -]out|\btime-?out\b|connection (?:reset|refused|aborted|closed|error)|could not connect|econnreset|econnrefused|etimedout|overloaded|try again later|network is unreachable|temporary failure",
+        r"\b429\b|too many requests|rate.?limit|\b50[234]\b|(?:http(?:/[\d.]+)?|error|status(?: code)?)\W{1,2}5\d\d\b|service unavailable|bad gateway|internal server error|temporarily unavailable|(?:^|[^a-z0-9_/])timed?[ -]?out(?:error|exception)?\b|(?:read|connect|pool|write|gateway|request|socket)time-?out|err_timed_out|connect(?:ion|or)?[ _]?(?:reset|refused|aborted|closed|error|failure|attempts failed|lost)|(?:lost|cannot|could not|unable to|failed to) connect|server disconnected|remote end hung up|no route to host|max retries exceeded|deadline ?exceeded|code = unavailable|throttl|rate exceeded|econnreset|econnrefused|econnaborted|etimedout|esockettimedout|overloaded|try again later|network is unreachable|temporary failure",
     ),
     (
         Signal::Environmental,
@@ -208,11 +236,11 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::UnknownTool,
-        r"unknown tool|no such tool|no tool named|tool not found|invalid tool|\btool (?:\S{1,60} )?(?:not found|(?:is|was) not (?:found|available|defined|registered|recognized|a valid|valid|known|supported|allowed|permitted)|does not exist|is unavailable|is disabled|is denied)|not an? (?:valid|available|known) (?:tool|function name)|not allowed to use (?:the )?tool|tool \S{1,60} has been (?:denied|disabled)",
+        r"unknown (?:tool|function)\b|no such tool|no tool named|tool[ _]not[ _]found|unavailable tool|permission to use \S{1,60} has been denied|invalid tool|\btool (?:\S{1,60} )?(?:not found|(?:is|was) not (?:found|available|defined|registered|recognized|a valid|valid|known|supported|allowed|permitted)|does not exist|is unavailable|is disabled|is denied)|not an? (?:valid|available|known) (?:tool|function name)|not allowed to use (?:the )?tool|tool \S{1,60} has been (?:denied|disabled)",
     ),
     (
         Signal::Prevented,
-        r"user (?:does ?n[o']t|did ?n[o']t|doesn't) want|(?:rejected|denied|declined|refused|cancell?ed|interrupted|aborted) by (?:the )?(?:user|human|operator)|user (?:has )?(?:rejected|denied|declined|refused|cancell?ed)|tool use was rejected|\bloopbreaker\b",
+        r"user (?:does ?n[o']t|did ?n[o']t|doesn't) (?:want|approve|allow)|user chose not to|not approved\b|(?:rejected|denied|declined|refused|cancell?ed|interrupted|aborted) by (?:the )?(?:user|human|operator)|user (?:has )?(?:rejected|denied|declined|refused|cancell?ed)|tool use was rejected|\bloopbreaker\b",
     ),
     (
         Signal::PutAside,
@@ -224,7 +252,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::InProgress,
-        r"in[ _-]progress|\bpending\b|\brunning\b|\bqueued\b|\bwaiting\b|\bprocessing\b|not (?:yet )?(?:ready|finished|complete|completed|done)|still (?:running|working|building|in)|\bstarting\b|\bscheduled\b|\bbuilding\b|\binitiali[sz]ing\b",
+        r"no new output|in[ _-]progress|\bpending\b|\brunning\b|\bqueued\b|\bwaiting\b|\bprocessing\b|not (?:yet )?(?:ready|finished|complete|completed|done)|still (?:running|working|building|in)|\bstarting\b|\bscheduled\b|\bbuilding\b|\binitiali[sz]ing\b",
     ),
     (
         Signal::Terminal,
@@ -241,11 +269,14 @@ struct Signals<'a> {
     is_error: bool,
     /// The very first line tells of an error.
     error_first: bool,
+    /// The very first words say "error".
+    says_error_first: bool,
 }
 
 impl<'a> Signals<'a> {
     fn of(normal: &'a [u8]) -> Self {
-        let mut signals = Self { found: 0, error_line: None, is_error: false, error_first: false };
+        let mut signals =
+            Self { found: 0, error_line: None, is_error: false, error_first: false, says_error_first: false };
         if normal.len() <= 2 * EDGE {
             signals.read(normal, true);
         } else {
@@ -265,8 +296,11 @@ impl<'a> Signals<'a> {
             }
             let signals = matching(&line[..line.len().min(LINE)]);
             self.found |= signals;
-            let error = signals & bit(Signal::Error) != 0;
-            let complaint = signals & bit(Signal::Complaint) != 0 && signals & bit(Signal::Nothing) == 0;
+            let fine = signals & bit(Signal::Fine) != 0;
+            let error = signals & bit(Signal::Error) != 0 && !fine;
+            let complaint =
+                signals & bit(Signal::Complaint) != 0 && signals & bit(Signal::Nothing) == 0 && !fine;
+            self.says_error_first |= first && error && signals & bit(Signal::ErrorStart) != 0;
             if error || (complaint && !self.is_error) {
                 self.error_line = Some(line);
                 self.is_error = error;
@@ -364,8 +398,12 @@ fn error_class(line: &[u8]) -> u64 {
         if let Some(end) = closing.and_then(|closing| end_of_group(*byte, closing, behind)) {
             used = end + 2;
         } else if byte.is_ascii_digit() {
-            fold = b'0';
             used = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
+            if counts_failures(&rest[used..]) {
+                // Five failures are not four.
+                hash = rest[..used].iter().fold(hash, |hash, digit| fnv1a(hash, *digit));
+            }
+            fold = b'0';
         } else if *byte == b'/' || *byte == b'~' {
             fold = b'/';
             used = rest
@@ -381,6 +419,14 @@ fn error_class(line: &[u8]) -> u64 {
         rest = &rest[used..];
     }
     hash
+}
+
+/// Whether what stands behind a number says that it counts failures.
+fn counts_failures(behind: &[u8]) -> bool {
+    let word = behind.trim_ascii_start();
+    [&b"fail"[..], b"pass", b"error", b"problem", b"warning", b"test", b"issue"]
+        .iter()
+        .any(|counted| word.get(..counted.len()).is_some_and(|start| start.eq_ignore_ascii_case(counted)))
 }
 
 /// Where a quotation or bracket ends; brackets may hold others of their kind.

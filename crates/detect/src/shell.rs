@@ -71,30 +71,17 @@ struct Segment<'a> {
 
 impl<'a> Segment<'a> {
     fn push(&mut self, word: &'a [u8]) {
-        // What only sets the stage: variables, and commands that run another one.
         let stage = self.len == 0
-            && (matches!(
-                word,
-                b"sudo"
-                    | b"time"
-                    | b"env"
-                    | b"nohup"
-                    | b"exec"
-                    | b"command"
-                    | b"then"
-                    | b"do"
-                    | b"else"
-                    | b"if"
-                    | b"while"
-                    | b"!"
-                    | b"{"
-                    | b"("
-                    | b"timeout"
-                    | b"xargs"
-            ) || is_assignment(word)
-                || (self.words[0].is_empty()
-                    && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b's')));
+            && (STAGES.contains(&word)
+                || is_assignment(word)
+                || word.starts_with(b"-")
+                || word.iter().all(|byte| byte.is_ascii_digit() || *byte == b's'));
         if stage {
+            return;
+        }
+        // `uv run pytest` runs pytest.
+        if self.len == 1 && word == b"run" && RUNNERS.contains(&self.words[0]) {
+            self.len = 0;
             return;
         }
         self.in_place |= word.starts_with(b"-i") || word == b"--in-place" || word.starts_with(b"-pi");
@@ -129,6 +116,8 @@ impl<'a> Segment<'a> {
             b"sleep" | b"watch" | b"jobs" | b"nvidia-smi" | b"qstat" => Verb::Wait,
             b"cd" | b"pushd" | b"popd" => Verb::Move,
             _ if TESTERS.contains(&verb) => Verb::Test,
+            // A program of the project's own, whatever it is called.
+            _ if self.words[0].starts_with(b"./") => Verb::Unknown,
             _ if READERS.contains(&verb) => Verb::Read,
             _ if WRITERS.contains(&verb) => Verb::Write,
             _ => Verb::Unknown,
@@ -146,6 +135,15 @@ enum Verb {
     Move,
     Unknown,
 }
+
+/// Words that only set the stage for the command behind them.
+const STAGES: &[&[u8]] = &[
+    b"sudo", b"time", b"env", b"nohup", b"exec", b"command", b"then", b"do", b"else", b"if", b"while", b"!",
+    b"{", b"(", b"timeout", b"xargs", b"bunx", b"pnpx",
+];
+
+/// Tools that run another one in an environment.
+const RUNNERS: &[&[u8]] = &[b"uv", b"poetry", b"conda", b"pipenv", b"pdm", b"hatch", b"rye", b"mamba"];
 
 const READERS: &[&[u8]] = &[
     b"ls", b"dir", b"cat", b"head", b"tail", b"grep", b"egrep", b"fgrep", b"rg", b"ag", b"find", b"fd",
@@ -169,9 +167,9 @@ const WRITERS: &[&[u8]] = &[
     b"rm", b"rmdir", b"mv", b"cp", b"mkdir", b"touch", b"chmod", b"chown", b"ln", b"tee", b"dd", b"patch",
     b"truncate", b"install", b"kill", b"pkill", b"killall", b"unzip", b"tar", b"gunzip", b"gzip", b"zip",
     b"7z", b"apt", b"apt-get", b"yum", b"dnf", b"apk", b"brew", b"pip", b"pip3", b"conda", b"poetry", b"uv",
-    b"npx", b"service", b"export", b"source", b".", b"set", b"unset", b"alias", b"create", b"edit",
-    b"insert", b"append", b"str_replace", b"apply_patch", b"undo_edit", b"mount", b"useradd", b"crontab",
-    b"rename", b"rsync", b"scp", b"createdb", b"dropdb",
+    b"service", b"export", b"source", b".", b"set", b"unset", b"alias", b"create", b"edit", b"insert",
+    b"append", b"str_replace", b"apply_patch", b"undo_edit", b"mount", b"useradd", b"crontab", b"rename",
+    b"rsync", b"scp", b"createdb", b"dropdb",
 ];
 
 fn git_verb(next: &[u8]) -> Verb {
@@ -210,7 +208,7 @@ fn service_verb(verb: &[u8], next: &[u8]) -> Verb {
             Verb::Wait
         }
         (_, b"logs" | b"inspect" | b"images" | b"version" | b"info") => Verb::Read,
-        (b"aws" | b"gcloud", _) => Verb::Unknown,
+        (b"aws" | b"gcloud", _) | (b"docker", b"exec" | b"run" | b"compose" | b"build") => Verb::Unknown,
         _ => Verb::Write,
     }
 }

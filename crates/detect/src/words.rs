@@ -82,7 +82,9 @@ impl Words {
         for byte in bytes {
             let letter = LETTERS[usize::from(*byte)];
             if letter != 0 && !skip {
-                word.names |= byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !sentence_starts);
+                word.digits |= byte.is_ascii_digit();
+                word.capital |= byte.is_ascii_uppercase() && !sentence_starts;
+                word.letters += 1;
                 word.hash = fnv1a(word.hash, letter);
                 continue;
             }
@@ -99,7 +101,8 @@ impl Words {
     fn add(&mut self, word: Word) {
         if !word.is_empty() {
             self.all.add(word.hash);
-            if word.names {
+            // "I" is nobody in particular.
+            if word.digits || (word.capital && word.letters > 1) {
                 self.names.add(word.hash);
             }
         }
@@ -110,7 +113,9 @@ impl Words {
 #[derive(Clone, Copy)]
 struct Word {
     hash: u64,
-    names: bool,
+    letters: usize,
+    digits: bool,
+    capital: bool,
 }
 
 impl Word {
@@ -121,7 +126,7 @@ impl Word {
 
 impl Default for Word {
     fn default() -> Self {
-        Self { hash: EMPTY, names: false }
+        Self { hash: EMPTY, letters: 0, digits: false, capital: false }
     }
 }
 

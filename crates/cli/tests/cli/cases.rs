@@ -7,8 +7,18 @@ use serde_json::Value;
 use crate::binary::Desk;
 
 #[test]
-fn every_case_is_judged_as_expected() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/redundancy.jsonl");
+fn every_worked_case_is_judged_as_expected() {
+    judges_as_expected("redundancy.jsonl");
+}
+
+#[test]
+fn every_case_from_the_rules_is_judged_as_expected() {
+    judges_as_expected("spec.jsonl");
+}
+
+#[track_caller]
+fn judges_as_expected(file: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases").join(file);
     let text = std::fs::read_to_string(&path).unwrap();
     let cases: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let outcome = Desk::new().run(&["replay", path.to_str().unwrap(), "--json"]);

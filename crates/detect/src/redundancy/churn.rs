@@ -36,7 +36,12 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
         recent(window, now),
         now,
         |print| changes_failure(print, now),
-        |print| sight_if(same_failure(print, now) && print.tool == now.tool && near_args(print, now, 0.5)),
+        |print| match () {
+            // The very same call with another answer: it moves.
+            () if print.call == now.call && !same_failure(print, now) => Sight::Other,
+            () if print.tool != now.tool => Sight::Unrelated,
+            () => sight_if(same_failure(print, now) && near_args(print, now, 0.5)),
+        },
     );
     let row = occurrences(
         recent(window, now),

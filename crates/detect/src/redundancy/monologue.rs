@@ -52,6 +52,7 @@ fn speaks_alike(print: &Print, now: &Print, alike: f32) -> bool {
         && now.words.all.len() >= MIN_WORDS
         && !now.carries_code
         && print.words.all.jaccard(&now.words.all) >= alike
+        && print.words.names.jaccard(&now.words.names) >= 0.5
 }
 
 /// A call that was new and went well: whoever speaks after it speaks about something new.

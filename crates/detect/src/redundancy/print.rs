@@ -91,6 +91,17 @@ impl Print {
                 print.numbers = numbers(canonical);
                 print.does = CallFacts::read(tool, canonical, profile.and_then(|profile| profile.effect));
             });
+            // What a reader brings may talk about failures of others.
+            let facts = &mut print.outcome.facts;
+            if print.does.effect == Some(Effect::Read)
+                && !print.does.broad
+                && facts.failed
+                && !facts.failed_plainly
+            {
+                facts.failed = false;
+                facts.transient = false;
+                print.outcome.class = 0;
+            }
         } else {
             let text = step.thought.unwrap_or_default();
             print.carries_code = text.contains("```");
@@ -126,7 +137,8 @@ impl Print {
 
     /// It waits for something: a poll by its name, or by an answer that says it is not done yet.
     pub(super) fn is_waiting(&self) -> bool {
-        self.does.effect == Some(Effect::Poll) || self.outcome.facts.in_progress
+        let waits = self.does.effect == Some(Effect::Poll) || self.outcome.facts.in_progress;
+        waits && !self.failed_for_good()
     }
 
     /// It failed, and doing the same again cannot help.

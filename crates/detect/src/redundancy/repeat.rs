@@ -18,8 +18,6 @@ const UNKNOWN_TOOL: Rule = Rule::new("unknown_tool", Kind::UnknownTool, 2, 3);
 const RETRY: Rule = Rule::new("retry", Kind::Retry, 3, usize::MAX);
 /// The same failure in spite of changes in between: stagnation.
 const DESPITE_WRITES: Rule = Rule::new("failing_despite_writes", Kind::FailingRepeat, 4, 5);
-/// The same failure in spite of programs that ran in between, which may have changed something.
-const DESPITE_RUNS: Rule = Rule::new("failing_despite_runs", Kind::FailingRepeat, 3, 4);
 
 /// The same call with the same result.
 pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
@@ -68,15 +66,9 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
         return steady;
     }
     // To the letter the same failure again and again, in spite of changes: they do not help.
-    let despite = |cut: fn(&Print) -> bool, rule: Rule| {
-        let steps = occurrences(earlier_calls(window, now), now, cut, |print| same_or_other(print, now));
-        if now.is_waiting() { FAILING_POLL } else { rule }.sight(|| identity_of_call(now), now, steps)
-    };
-    let stagnant = [
-        despite(|print| print.fresh_write && print.is_write(), DESPITE_RUNS),
-        despite(|_| false, DESPITE_WRITES),
-    ];
-    Sighting::strongest(stagnant.into_iter().flatten().chain(steady))
+    let despite = occurrences(earlier_calls(window, now), now, |_| false, |print| same_or_other(print, now));
+    let rule = if now.is_waiting() { FAILING_POLL } else { DESPITE_WRITES };
+    Sighting::strongest(rule.sight(|| identity_of_call(now), now, despite).into_iter().chain(steady))
 }
 
 /// Calls of tools that do not exist or are denied, whatever the arguments.
@@ -122,9 +114,10 @@ pub(super) fn identity_of_call(now: &Print) -> Fingerprint {
 }
 
 /// Whether a change in between may have changed this failure: nothing mends what is wrong with the environment, and
-/// a write that fails is not helped by other writes.
+/// an edit that fails is not helped by other edits. A command that writes (a commit, an install) may well be.
 pub(super) fn changes_failure(print: &Print, now: &Print) -> bool {
-    !now.outcome.facts.environmental && !now.is_write() && print.may_change(now)
+    let failed_edit = now.is_write() && !now.does.command;
+    !now.outcome.facts.environmental && !failed_edit && print.may_change(now)
 }
 
 fn same_or_other(print: &Print, now: &Print) -> Sight {
