@@ -240,15 +240,14 @@ impl Redundancy {
             };
             findings.push(sighting.into_finding(step, print.index));
         }
-        let seen = window.has_call(print);
-        print.news = !seen && is_answered_well(print);
+        print.again = window.has_call(print);
+        print.news = !print.again && is_answered_well(print);
         print.fresh_write = changes_something(print);
         print.returned = oscillation::returns(window, print);
         let sightings = [
-            // Nearly every call is new, and a new call repeats nothing.
-            if seen { repeat::repeat(window, print) } else { None },
-            if seen { repeat::failing_repeat(window, print) } else { None },
-            if seen { repeat::retry(window, print) } else { None },
+            repeat::repeat(window, print),
+            repeat::failing_repeat(window, print),
+            repeat::retry(window, print),
             repeat::unknown_tool(window, print),
             churn::failing(window, print),
             churn::one_answer(window, print),

@@ -16,7 +16,7 @@ const MAX_PERIOD: usize = 8;
 /// The last steps are copies of one unit of two to eight steps.
 pub(super) fn cycle(window: &Window) -> Option<Sighting> {
     let newest = window.sequence();
-    let last = newest.clone().next()?;
+    let last = newest.clone().next().filter(|last| last.again)?;
     // One step again and again is a repeat: a unit is longer than the run of equal steps at its end.
     let run = newest.clone().take(MAX_PERIOD).take_while(|print| print.equals(last)).count();
     // The shortest period names the loop; a longer one would only count two rounds of it as one.
@@ -54,7 +54,7 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
 /// Whether the last steps repeat the ones before them: a unit has stood twice, and may be going on.
 pub(super) fn is_under_way(window: &Window) -> bool {
     let sequence = || window.sequence();
-    let Some(last) = sequence().next() else { return false };
+    let Some(last) = sequence().next().filter(|last| last.again) else { return false };
     // One step again and again is a repeat: a unit is longer than the run of equal steps at its end.
     let run = sequence().take(MAX_PERIOD).take_while(|print| print.equals(last)).count();
     (run + 1..=MAX_PERIOD).any(|period| {
@@ -67,7 +67,12 @@ pub(super) fn is_under_way(window: &Window) -> bool {
 
 /// Pages in order, then the same pages from the start: one wrap over the same results.
 pub(super) fn sweep(window: &Window, now: &Print) -> Option<Sighting> {
-    if now.form != Form::Call || now.outcome.result == 0 || now.outcome.facts.failed || now.is_waiting() {
+    if now.form != Form::Call
+        || !now.again
+        || now.outcome.result == 0
+        || now.outcome.facts.failed
+        || now.is_waiting()
+    {
         return None;
     }
     // Nearly every step is a page of its own: done, before anything is gathered.

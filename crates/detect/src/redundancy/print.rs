@@ -36,6 +36,8 @@ pub(super) struct Print {
     pub(super) fresh_write: bool,
     /// It is a text that carries code: a piece of work, however like the last one it looks.
     pub(super) carries_code: bool,
+    /// The same call stands in an earlier round. Nearly every call is new, and a new one repeats nothing.
+    pub(super) again: bool,
     /// It had not been asked before, and was answered.
     pub(super) news: bool,
     /// It brought back a content that had stood there before.
@@ -71,6 +73,7 @@ impl Print {
             outcome,
             fresh_write: false,
             carries_code: false,
+            again: false,
             news: false,
             returned: false,
         };

@@ -21,7 +21,7 @@ const DESPITE_WRITES: Rule = Rule::new("failing_despite_writes", Kind::FailingRe
 
 /// The same call with the same result.
 pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
-    if now.form != Form::Call || now.outcome.facts.transient || now.outcome.facts.unknown_tool {
+    if now.form != Form::Call || !now.again || now.outcome.facts.transient || now.outcome.facts.unknown_tool {
         return None;
     }
     let steps = occurrences(
@@ -47,7 +47,7 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
 
 /// The same call with the same class of error, however its words differ.
 pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
-    if now.form != Form::Call || !now.failed_for_good() || now.outcome.facts.unknown_tool {
+    if now.form != Form::Call || !now.again || !now.failed_for_good() || now.outcome.facts.unknown_tool {
         return None;
     }
     let steps = occurrences(
@@ -92,7 +92,7 @@ pub(super) fn unknown_tool(window: &Window, now: &Print) -> Option<Sighting> {
 
 /// Back-off after a transient failure: worth a word, never a loop.
 pub(super) fn retry(window: &Window, now: &Print) -> Option<Sighting> {
-    if now.form != Form::Call || !now.outcome.facts.transient {
+    if now.form != Form::Call || !now.again || !now.outcome.facts.transient {
         return None;
     }
     let steps = occurrences(
