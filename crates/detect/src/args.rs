@@ -232,6 +232,17 @@ mod tests {
     }
 
     #[test]
+    fn a_line_number_is_no_part_of_a_files_name() {
+        assert!(!Places::of(b"open src/a.rs:12", false).apart_from(&Places::of(b"src/a.rs", true)));
+    }
+
+    #[test]
+    fn an_address_is_no_file() {
+        let page = Places::of(b"https://example.com/a.html", false);
+        assert!(!page.apart_from(&Places::of(b"notes.md", true)), "what it shows may be anything");
+    }
+
+    #[test]
     fn what_names_nothing_may_be_anything() {
         assert!(!Places::of(b"make", false).apart_from(&Places::of(b"a.rs", true)));
         let many = (0..20).map(|i| format!("f{i}.rs")).collect::<Vec<_>>().join(" ");

@@ -276,6 +276,7 @@ mod tests {
         effect("run_command", r#"{"command":"echo \"x\" > f"}"#, Some(Effect::Write));
         effect("Bash", r#""cargo test""#, Some(Effect::Read));
         effect("shell", r#"{"command":["bash","-lc","cat a"]}"#, None);
+        effect("shell", r#"{"command":["rm","-r","a"]}"#, Some(Effect::Write));
         effect("ls", r#""-F""#, Some(Effect::Read));
     }
 
@@ -295,6 +296,25 @@ mod tests {
     fn what_is_declared_wins() {
         let facts = CallFacts::read("edit_file", b"{}", Some(Effect::Read));
         assert_eq!(facts.effect, Some(Effect::Read));
+    }
+
+    #[test]
+    fn what_is_declared_moves_nothing() {
+        assert!(CallFacts::read("click_button", b"{}", None).moves);
+        assert!(!CallFacts::read("click_button", b"{}", Some(Effect::Read)).moves);
+    }
+
+    #[test]
+    fn a_list_of_things_to_do_is_the_agents_own_note() {
+        assert!(CallFacts::read("todo_write", b"{}", None).notes);
+        assert!(!CallFacts::read("write_file", b"{}", None).notes);
+    }
+
+    #[test]
+    fn an_order_is_prose_and_a_command_is_none() {
+        let prose = |tool, args: &str| CallFacts::read(tool, args.as_bytes(), None).prose;
+        assert!(prose("ask_agent", r#"{"order":"please look at all the videos once more"}"#));
+        assert!(!prose("bash", r#"{"command":"grep please look at all the videos"}"#));
     }
 
     #[test]

@@ -261,6 +261,7 @@ mod tests {
     fn a_name_never_runs_into_its_arguments() {
         assert_ne!(call("a::b", r#""x""#), call("a", r#""b::x""#));
         assert_ne!(call("ab", ""), call("a", "b"));
+        assert_ne!(Fingerprint::of_call("atb", None), call("a", "b-"), "the tags are letters too");
     }
 
     #[test]
@@ -325,10 +326,27 @@ mod tests {
     #[test]
     fn path_query_and_descriptors_never_run_together() {
         assert_ne!(request("/x", &[("a", "b=c")], b""), request("/x", &[("a=b", "c")], b""));
+        assert_ne!(request("/x", &[("a", "bc")], b""), request("/x", &[("ab", "c")], b""));
         let descriptors =
             |pairs| Request { method: "GET", path: "/", query: &[], body: b"", descriptors: pairs };
         let ab = Fingerprint::of_request(&descriptors(&[("key", "a"), ("key2", "b")]));
         let ba = Fingerprint::of_request(&descriptors(&[("key", "b"), ("key2", "a")]));
         assert_ne!(ab, ba);
+    }
+
+    #[test]
+    fn method_path_and_body_each_count() {
+        let plain = Request { method: "GET", path: "/a", query: &[], body: b"x", descriptors: &[] };
+        let others = [
+            Request { method: "POST", ..plain },
+            Request { path: "/b", ..plain },
+            Request { body: b"y", ..plain },
+            Request { query: &[("a", "b")], ..plain },
+            Request { descriptors: &[("a", "b")], ..plain },
+        ];
+        let mut all: Vec<_> = others.iter().chain([&plain]).map(Fingerprint::of_request).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 6);
     }
 }

@@ -155,12 +155,33 @@ mod tests {
     }
 
     #[test]
+    fn only_the_attempt_of_that_moment_is_taken_back() {
+        let mut detector = IdenticalRequest::new(10);
+        let config = IdenticalRequestConfig::new(10, 3).unwrap();
+        let mut at = |second| detector.observe(&request("a"), config, Timestamp::from_secs(second)).count;
+        assert_eq!((at(0), at(5)), (1, 2));
+        detector.take_back(&request("a"), Timestamp::from_secs(7));
+        detector.take_back(&request("a"), Timestamp::from_secs(0));
+        let count = detector.observe(&request("a"), config, Timestamp::from_secs(12)).count;
+        assert_eq!(count, 2, "the attempt of second 5 still counts");
+    }
+
+    #[test]
     fn requests_never_share_a_count() {
         let mut detector = IdenticalRequest::new(10);
         let config = IdenticalRequestConfig::new(60, 2).unwrap();
         for name in ["a", "b", "c"] {
             assert!(!detector.observe(&request(name), config, Timestamp::from_secs(0)).fires);
         }
+    }
+
+    #[test]
+    fn a_known_request_pushes_no_other_one_out() {
+        let mut detector = IdenticalRequest::new(2);
+        let config = IdenticalRequestConfig::new(60, 9).unwrap();
+        let mut count = |name| detector.observe(&request(name), config, Timestamp::from_secs(0)).count;
+        assert_eq!(["a", "b", "a", "b", "a", "b"].map(&mut count), [1, 1, 2, 2, 3, 3]);
+        assert_eq!(["c", "b", "a"].map(&mut count), [1, 4, 1], "the one that was seen longest ago went");
     }
 
     #[test]

@@ -87,3 +87,33 @@ impl Default for Ladder {
         Self(vec![Action::Hint, Action::Hint, Action::Throttle, Action::Reject])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Action, Ladder};
+
+    const MILDEST_FIRST: [Action; 6] =
+        [Action::Allow, Action::Warn, Action::Hint, Action::Throttle, Action::Pause, Action::Reject];
+
+    #[test]
+    fn every_action_is_known_by_its_name() {
+        for action in MILDEST_FIRST {
+            assert_eq!(Action::parse(action.as_str()), Some(action));
+        }
+        assert_eq!(Action::parse("Hint"), None);
+    }
+
+    #[test]
+    fn actions_go_from_mild_to_strict() {
+        assert!(MILDEST_FIRST.is_sorted());
+    }
+
+    #[test]
+    fn the_last_rung_stays() {
+        let ladder = Ladder::new(vec![Action::Hint, Action::Pause]).unwrap();
+        assert_eq!(
+            [0, 1, 2, 3].map(|strikes| ladder.rung(strikes)),
+            [Action::Hint, Action::Pause, Action::Pause, Action::Pause]
+        );
+    }
+}

@@ -139,7 +139,21 @@ mod tests {
     fn integers_beyond_double_precision_stay_exact() {
         differ("9007199254740993", "9007199254740992");
         differ("123456789012345678901234567890", "123456789012345678901234567891");
+        differ("1234567890123456789012345", "1234567890123456789012346");
         same("1000000000000000000000000", "1e24");
+    }
+
+    #[test]
+    fn a_number_and_its_negative_differ_however_large_they_are() {
+        for number in ["7", "7.5", "12345678901234567890123", "1e400", "1e-400"] {
+            differ(number, &format!("-{number}"));
+        }
+    }
+
+    #[test]
+    fn integers_are_written_plainly_below_1e21() {
+        assert_eq!(canonical_json("1e20").as_deref(), Some("100000000000000000000"));
+        assert_eq!(canonical_json("1e21").as_deref(), Some("1e+21"));
     }
 
     #[test]

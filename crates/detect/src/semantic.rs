@@ -202,6 +202,32 @@ mod tests {
     }
 
     #[test]
+    fn ids_tell_apart() {
+        let mut semantic = Semantic::default();
+        for text in ["ask @ada", "ask @bob", "open #parser", "open #lexer", "read user_a", "read user_b"] {
+            assert_eq!(say(&mut semantic, text, &[1.0, 0.0], 1, 0).severity, None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_similarity_just_at_the_threshold_is_not_above_it() {
+        let config = SemanticConfig { threshold: 0.5, ..SemanticConfig::default() };
+        let mut semantic = Semantic::default();
+        let mut count = |vector: &[f32]| {
+            let delta = Delta { text: "go on", vector, results: 1 };
+            semantic.observe(&delta, &config, Timestamp::from_secs(0)).similar_count
+        };
+        assert_eq!((count(&[1.0, 0.0]), count(&[0.0, 1.0]), count(&[1.0, 0.1])), (0, 0, 2));
+    }
+
+    #[test]
+    fn the_second_like_text_is_a_warning_and_the_third_a_loop() {
+        let mut semantic = Semantic::default();
+        let severities = [(); 3].map(|()| say(&mut semantic, "try again", &[1.0, 0.0], 1, 0).severity);
+        assert_eq!(severities, [None, Some(Severity::Warning), Some(Severity::Loop)]);
+    }
+
+    #[test]
     fn changed_results_keep_it_a_warning() {
         let mut semantic = Semantic::default();
         for results in 0..5 {

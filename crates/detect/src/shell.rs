@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_programs_effect_is_not_known() {
-        for command in ["python x.py", "./run.sh", "make", "cargo run", "nc host 1"] {
+        for command in ["python x.py", "./run.sh", "make", "cargo run", "nc host 1", "docker run x"] {
             effect(command, None);
         }
     }
@@ -382,6 +382,7 @@ mod tests {
     fn what_is_quoted_or_in_a_here_document_is_no_command() {
         effect("grep 'a > b; rm x' f", Some(Effect::Read));
         effect("cat <<EOF\nrm -rf /\nEOF", Some(Effect::Read));
+        effect("ls # first look; rm -rf x", Some(Effect::Read));
         effect("echo \"a \\\" > b\"", Some(Effect::Read));
     }
 

@@ -181,6 +181,14 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_that_is_found_with_the_same_count_went_on() {
+        let (mut strikes, ladder) = (Strikes::default(), Ladder::default());
+        let mut again = |severity| strikes.rule(&finding("sweep", severity, 2), &ladder).strikes;
+        assert_eq!([(); 3].map(|()| again(Severity::Loop)), [0, 1, 2]);
+        assert_eq!(again(Severity::Warning), 2, "a warning is no strike");
+    }
+
+    #[test]
     fn a_loop_is_new_once_per_severity() {
         let (mut strikes, ladder) = (Strikes::default(), Ladder::default());
         let mut is_new = |severity, count| strikes.rule(&finding("a", severity, count), &ladder).is_new;
@@ -197,5 +205,10 @@ mod tests {
             strikes.rule(&finding(&name.to_string(), Severity::Loop, 3), &ladder);
         }
         assert_eq!(strikes.loops.len(), Strikes::MAX_LOOPS);
+        let known = |name: usize| {
+            let identity = finding(&name.to_string(), Severity::Loop, 3).identity;
+            strikes.loops.iter().any(|known| known.faces[0].identity == identity)
+        };
+        assert!((968..1_000).all(known), "the oldest went first");
     }
 }

@@ -82,6 +82,24 @@ fn a_status_that_changes_is_another_decision() {
 }
 
 #[test]
+fn an_intent_that_changes_is_another_decision() {
+    let (mut entropy, config) = (Entropy::default(), EntropyConfig::default());
+    entropy.observe(&decision("fix", "edit", None), &config);
+    assert_eq!(entropy.observe(&decision("test", "edit", None), &config).score.to_string(), "1");
+}
+
+#[test]
+fn the_alert_names_the_decision_that_stands_most_often_in_the_window() {
+    let (mut entropy, config) = (Entropy::default(), EntropyConfig::new(10, 0.25, 0.5).unwrap());
+    let mut last = None;
+    for tool in ["b", "a", "a", "a", "a", "a", "a", "a", "a", "b"] {
+        last = entropy.observe(&decision("fix", tool, None), &config).open;
+    }
+    let alert = last.unwrap();
+    assert_eq!((&*alert.repeated_pattern.tool_call, alert.occurrence_count), ("a", 8));
+}
+
+#[test]
 fn an_agents_own_score_is_doubted_only_when_it_is_far_off() {
     let (mut entropy, config) = (Entropy::default(), EntropyConfig::default());
     let mut reported = |score| {
@@ -90,6 +108,7 @@ fn an_agents_own_score_is_doubted_only_when_it_is_far_off() {
     };
     assert_eq!(reported(0.7), None, "1.0 and 0.7 differ by just 0.3");
     assert_eq!(reported(0.9), Some(0.9));
+    assert_eq!(reported(0.0), Some(0.0), "too low is as far off as too high");
 }
 
 proptest! {

@@ -1,7 +1,10 @@
 use proptest::prelude::*;
 
 use super::Guard;
-use crate::{Action, DetectorName, DetectorsConfig, Kind, SentinelConfig, SentinelLimit, Step, ToolPattern};
+use crate::{
+    Action, DetectorName, DetectorsConfig, Kind, RedundancyConfig, SentinelConfig, SentinelLimit, Step,
+    ToolPattern, ToolProfile,
+};
 
 const LS: &str = r#"{"command":"ls"}"#;
 
@@ -96,6 +99,78 @@ fn an_outcome_that_closes_a_loop_brings_a_hint() {
 }
 
 #[test]
+fn words_for_the_model_come_with_the_first_hint_and_not_with_a_warning() {
+    let session = guard().session("s");
+    let step = Step::call("bash", LS).answered("a b", None);
+    let words: Vec<bool> = (0..4).map(|_| session.outcome(&step).hint.is_some()).collect();
+    assert_eq!(words, [false, false, true, true]);
+}
+
+#[test]
+fn inside_of_a_scope_the_sentinel_decides() {
+    let session = guard().session("s");
+    for _ in 0..3 {
+        session.outcome(&Step::call("bash", LS).answered("a b", None));
+    }
+    assert!(!session.peek("bash", Some(LS)).allowed);
+    for _ in 0..3 {
+        assert!(session.scope("item").check("bash", Some(LS)).allowed);
+    }
+    let verdict = session.scope("item").check("bash", Some(LS));
+    assert_eq!((verdict.allowed, verdict.detector), (false, Some(DetectorName::Sentinel)));
+}
+
+#[test]
+fn a_batch_item_that_is_reset_leaves_the_session_as_it_was() {
+    let session = guard().session("s");
+    for _ in 0..3 {
+        session.scope("item").check("bash", Some(LS));
+        session.outcome(&Step::call("bash", LS).answered("a b", None));
+    }
+    session.scope("item").reset();
+    assert!(session.scope("item").check("bash", Some(LS)).allowed);
+    assert!(!session.peek("bash", Some(LS)).allowed);
+}
+
+#[test]
+fn a_call_that_fails_in_other_words_each_time_is_foreseen() {
+    let session = guard().session("s");
+    let make = r#"{"command":"make"}"#;
+    for line in 3..6 {
+        let result = format!("error: line {line}0: missing separator");
+        session.outcome(&Step::call("bash", make).answered(&result, None));
+    }
+    assert_eq!(session.peek("bash", Some(make)).kind, Some(Kind::FailingRepeat));
+}
+
+#[test]
+fn fields_that_do_not_count_are_left_out_before_the_call_too() {
+    let profile = ToolProfile { loop_key: vec!["q".into()], ..ToolProfile::default() };
+    let redundancy = RedundancyConfig::default().with_tool(ToolPattern::new("search"), profile).unwrap();
+    let session = Guard::new(&DetectorsConfig { redundancy, ..DetectorsConfig::default() }).session("s");
+    let args = |id: usize| format!(r#"{{"q":"rust","request_id":{id}}}"#);
+    for id in 0..3 {
+        session.outcome(&Step::call("search", &args(id)).answered("ten pages", None));
+    }
+    assert!(!session.peek("search", Some(&args(3))).allowed);
+    assert!(session.peek("search", Some(r#"{"q":"loops"}"#)).allowed);
+}
+
+#[test]
+fn two_copies_of_a_cycle_block_nothing_and_three_only_what_continues_it() {
+    let session = guard().session("s");
+    let other = Step::call("list_files", r#"{"path":"c"}"#).answered("d", None);
+    session.outcome(&other);
+    for copy in 0..3 {
+        assert!(session.peek("read_file", Some(r#"{"path":"a"}"#)).allowed, "after {copy} copies");
+        session.outcome(&Step::call("read_file", r#"{"path":"a"}"#).answered("A", None));
+        session.outcome(&Step::call("grep", r#"{"pattern":"x"}"#).answered("x in two places", None));
+    }
+    assert!(!session.peek("read_file", Some(r#"{"path":"a"}"#)).allowed);
+    assert!(session.peek("list_files", other.args).allowed);
+}
+
+#[test]
 fn sessions_and_scopes_never_influence_each_other() {
     let guard = guard();
     for _ in 0..4 {
@@ -124,6 +199,14 @@ fn the_number_of_sessions_is_bounded() {
         guard.session(&id.to_string()).check("bash", None);
     }
     assert!(guard.sessions() <= 640);
+}
+
+#[test]
+fn a_known_session_pushes_no_other_one_out() {
+    let guard = Guard::with_max_sessions(&DetectorsConfig::default(), 1);
+    let session = guard.session("s");
+    let allowed = [(); 4].map(|()| session.check("bash", Some(LS)).allowed);
+    assert_eq!(allowed, [true, true, true, false]);
 }
 
 #[test]

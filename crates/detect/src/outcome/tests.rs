@@ -53,6 +53,25 @@ fn a_long_text_that_talks_about_errors_is_no_failure() {
 }
 
 #[test]
+fn a_long_text_that_starts_with_an_error_is_a_failure() {
+    let log = format!("error: could not compile\n{}", "see the log for more\n".repeat(60));
+    assert!(read(&log).facts.failed);
+}
+
+#[test]
+fn the_end_of_a_long_text_is_read_too() {
+    let output = "a line of output\n".repeat(400);
+    assert!(read(&format!("{output}Traceback (most recent call last):\nValueError: bad")).facts.failed);
+    assert!(!read(&output).facts.failed);
+}
+
+#[test]
+fn a_failure_that_came_without_words_has_a_class_too() {
+    let failed = Outcome::read(None, Some(Status::Failure), Normaliser::built_in());
+    assert!(failed.facts.failed && failed.class != 0);
+}
+
+#[test]
 fn an_error_class_folds_names_numbers_and_paths() {
     let class = |text| read(text).class;
     assert_eq!(
@@ -69,6 +88,19 @@ fn an_error_class_folds_names_numbers_and_paths() {
 }
 
 #[test]
+fn commands_that_are_missing_are_one_class_in_every_shell() {
+    let class = |text| read(text).class;
+    assert_eq!(class("bash: foo: command not found"), class("/bin/sh: line 1: bar: command not found"));
+}
+
+#[test]
+fn lines_inside_of_json_are_lines() {
+    let class = |output: &str| read(&format!(r#"{{"output": "{output}", "returncode": 1}}"#)).class;
+    assert_eq!(class(r"line 7\nKeyError: a"), class(r"line 8, and more\nKeyError: a"));
+    assert_ne!(class(r"line 7\nKeyError: a"), class(r"line 7\nIndexError: a"));
+}
+
+#[test]
 fn passing_reasons_are_transient() {
     for result in [
         "429 Too Many Requests",
@@ -82,6 +114,14 @@ fn passing_reasons_are_transient() {
 }
 
 #[test]
+fn only_a_short_answer_that_is_no_success_is_transient() {
+    let page = format!("How to handle rate limits\n{}", "Wait, then try again later.\n".repeat(60));
+    assert!(!read(&page).facts.transient);
+    let fine = Outcome::read(Some("timeout is set to 30"), Some(Status::Success), Normaliser::built_in());
+    assert!(!fine.facts.transient);
+}
+
+#[test]
 fn a_persons_refusal_and_our_own_block_are_told_apart_from_results() {
     assert!(read("The user doesn't want to proceed with this tool use.").facts.prevented);
     assert!(read("Loopbreaker: this call was made 3 times").facts.prevented);
@@ -92,6 +132,7 @@ fn a_persons_refusal_and_our_own_block_are_told_apart_from_results() {
 fn missing_tools_are_seen() {
     assert!(read("Error: unknown tool 'frobnicate'").facts.unknown_tool);
     assert!(read("Tool web_search is not available").facts.unknown_tool);
+    assert!(read("Tool web_search has been denied").facts.unknown_tool);
     assert!(!read("bash: foo: command not found").facts.unknown_tool);
 }
 

@@ -163,9 +163,43 @@ mod tests {
     }
 
     #[test]
+    fn five_times_is_a_chant() {
+        let sentence = "We will never give up on this task, whatever it takes us. ";
+        let times = |count| Chant::of(&format!("Well. {}", sentence.repeat(count)));
+        assert_eq!(times(4), None);
+        assert_eq!(times(5).unwrap().copies, 5);
+    }
+
+    #[test]
+    fn a_short_refrain_is_none_however_often() {
+        assert_eq!(Chant::of(&"we can do it now, yes. ".repeat(6)), None);
+        assert!(Chant::of(&"we can do it now, yes. ".repeat(8)).is_some());
+    }
+
+    #[test]
+    fn few_words_have_to_come_twelve_times() {
+        let times = |count| Chant::of(&format!("So: {}", "floccinaucinihilipilification ".repeat(count)));
+        assert_eq!(times(11), None);
+        assert_eq!(times(12).unwrap().copies, 12);
+    }
+
+    #[test]
+    fn a_long_unit_is_seen() {
+        let unit = (0..20).map(|n| format!("point {n} has to be looked at")).collect::<Vec<_>>().join(", ");
+        assert!(Chant::of(&format!("{unit}. ").repeat(7)).is_some());
+    }
+
+    #[test]
+    fn where_the_lines_break_does_not_matter() {
+        let text = "I will now fix the bug. I will now\nfix the bug.\n\n".repeat(6);
+        assert_eq!(Chant::of(&text).unwrap().period, 24);
+    }
+
+    #[test]
     fn rules_tables_and_open_code_are_spared() {
         assert_eq!(Chant::of(&"-".repeat(500)), None);
         assert_eq!(Chant::of(&"|---|---|\n".repeat(60)), None);
+        assert_eq!(Chant::of(&"|---- name ----|\n".repeat(60)), None);
         assert_eq!(Chant::of(&format!("```\n{}", "    assert foo(bar) == 1\n".repeat(20))), None);
         assert_eq!(Chant::of(&"0, ".repeat(300)), None);
     }

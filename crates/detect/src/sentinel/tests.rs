@@ -78,6 +78,15 @@ fn peek_records_nothing() {
 }
 
 #[test]
+fn peek_answers_what_check_would() {
+    let mut sentinel = sentinel();
+    for _ in 0..6 {
+        let foreseen = sentinel.peek("a", None);
+        assert_eq!(foreseen, sentinel.check("a", None));
+    }
+}
+
+#[test]
 fn a_tool_with_a_limit_of_its_own_has_a_ring_of_its_own() {
     let mut sentinel = Sentinel::new(&limited("search_web", 2, 5));
     for _ in 0..2 {
@@ -89,6 +98,18 @@ fn a_tool_with_a_limit_of_its_own_has_a_ring_of_its_own() {
     let block = sentinel.check("search_web", None).unwrap_err();
     assert_eq!((block.count, block.threshold, block.window_size, block.own_limit), (2, 2, 5, true));
     assert!(block.feedback("search_web").contains("converge quickly"));
+}
+
+#[test]
+fn a_limit_of_its_own_has_a_window_of_its_own_size() {
+    let mut sentinel = Sentinel::new(&limited("search_*", 2, 3));
+    for _ in 0..2 {
+        sentinel.check("search_web", None).unwrap();
+    }
+    for other in 0..2 {
+        sentinel.check("search_mail", Some(&other.to_string())).unwrap();
+    }
+    assert!(sentinel.check("search_web", None).is_ok(), "one of the two has left the ring of three");
 }
 
 #[test]
@@ -143,6 +164,37 @@ fn scopes_are_bounded() {
         drop(sentinel.scope(&item.to_string()).check("a", None));
     }
     assert_eq!(sentinel.scopes.len(), Sentinel::MAX_SCOPES);
+}
+
+#[test]
+fn scopes_in_turns_keep_their_own_rings() {
+    let mut sentinel = sentinel();
+    for _ in 0..3 {
+        for item in ["item-1", "item-2"] {
+            sentinel.scope(item).check("a", None).unwrap();
+        }
+    }
+    for item in ["item-1", "item-2"] {
+        assert_eq!(sentinel.scope(item).check("a", None).unwrap_err().count, 3);
+    }
+}
+
+#[test]
+fn the_scope_that_was_used_longest_ago_is_forgotten_first() {
+    let mut sentinel = sentinel();
+    let fill = |sentinel: &mut Sentinel, item: usize| {
+        for _ in 0..3 {
+            sentinel.scope(&item.to_string()).check("a", None).unwrap();
+        }
+    };
+    for item in 0..Sentinel::MAX_SCOPES {
+        fill(&mut sentinel, item);
+    }
+    // The first one is used again, so the second one makes room.
+    assert!(sentinel.scope("0").peek("a", None).is_err());
+    fill(&mut sentinel, Sentinel::MAX_SCOPES);
+    assert!(sentinel.scope("0").peek("a", None).is_err());
+    assert!(sentinel.scope("1").peek("a", None).is_ok());
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use loopbreaker::{Kind, Severity, Status};
 
-use crate::script::{call, edit, findings, loops, read, says, sh, times, verdict, write};
+use crate::script::{Line, call, edit, findings, loops, read, says, sh, times, verdict, write};
 
 #[test]
 fn the_third_equal_answer_is_a_repeat() {
@@ -54,6 +54,31 @@ fn another_class_of_failure_is_news() {
 }
 
 #[test]
+fn an_edit_does_not_mend_a_missing_command() {
+    let missing = sh("frob build", "bash: frob: command not found").status(Status::Failure);
+    let run: Vec<_> =
+        (0..3).flat_map(|n| [edit("a.rs", &format!("x{n}"), &format!("y{n}")), missing.clone()]).collect();
+    assert_eq!(loops(&run), [Kind::FailingRepeat]);
+}
+
+#[test]
+fn an_edit_that_fails_is_not_helped_by_other_edits() {
+    let mut failing = edit("b.rs", "old", "new").status(Status::Failure);
+    failing.result = Some("error: the old text was not found".into());
+    let run: Vec<_> =
+        (0..3).flat_map(|n| [edit("a.rs", &format!("x{n}"), &format!("y{n}")), failing.clone()]).collect();
+    assert_eq!(loops(&run), [Kind::FailingRepeat]);
+}
+
+#[test]
+fn a_commit_that_fails_may_be_helped_by_edits() {
+    let commit = sh("git commit -m done", "error: the hook found a tab in a.rs").status(Status::Failure);
+    let run: Vec<_> =
+        (0..3).flat_map(|n| [edit("a.rs", &format!("x{n}"), &format!("y{n}")), commit.clone()]).collect();
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
 fn a_failure_survives_words_from_outside() {
     let run: Vec<_> = (0..3)
         .flat_map(|turn| {
@@ -87,9 +112,43 @@ fn a_cycle_with_one_new_answer_is_none() {
 }
 
 #[test]
+fn calls_in_turns_whose_answers_move_are_no_cycle() {
+    let run: Vec<_> = (0..4)
+        .flat_map(|turn| [sh("cat sent", &format!("{turn}")), sh("cat received", &format!("{turn}"))])
+        .collect();
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn one_step_again_and_again_is_no_cycle() {
+    let found = findings(&times(8, &[sh("ls", "a b")]));
+    assert!(found.iter().all(|finding| finding.kind == Kind::Repeat));
+}
+
+#[test]
+fn moves_that_are_only_acknowledged_are_no_cycle() {
+    let click = |what: &str| call("browser", &format!("{{\"action\":\"click\",\"on\":{what:?}}}"), "ok");
+    assert_eq!(verdict(&times(3, &[click("next"), click("row")])), None);
+}
+
+#[test]
+fn words_in_turns_are_a_monologue_and_no_cycle() {
+    let turns = ["Shall I go on with it then?", "I could also stop here and wait."]
+        .map(|text| Line { result: Some("Please go on.".into()), ..says(text) });
+    assert_eq!(loops(&times(4, &turns)), [Kind::Monologue]);
+}
+
+#[test]
 fn a_cycle_that_breaks_off_is_still_a_repeat() {
     let mut run = times(2, &[read("a", "A"), read("b", "B")]);
     run.extend([read("a", "A"), read("c", "C")]);
+    assert_eq!(loops(&run), [Kind::Repeat]);
+}
+
+#[test]
+fn a_cycle_that_the_run_ends_in_is_still_a_repeat() {
+    let mut run = times(2, &[read("a", "A"), read("b", "B")]);
+    run.push(read("a", "A"));
     assert_eq!(loops(&run), [Kind::Repeat]);
 }
 
@@ -107,6 +166,32 @@ fn the_same_failure_of_quite_different_calls_takes_longer() {
         call("search", &format!("{{\"q\":{words:?}}}"), "error: index is corrupt").status(Status::Failure)
     });
     assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn other_work_in_between_does_not_end_a_row_of_failures() {
+    let run: Vec<_> = ["alpha beta", "gamma delta", "epsilon zeta", "eta theta"]
+        .iter()
+        .flat_map(|words| {
+            let search = call("search", &format!("{{\"q\":{words:?}}}"), "error: index is corrupt");
+            [search.status(Status::Failure), read(&format!("{words}.md"), words)]
+        })
+        .collect();
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
+fn variations_far_apart_are_other_attempts() {
+    let run: Vec<_> = ["-v", "-4", "-6"]
+        .iter()
+        .flat_map(|option| {
+            let ssh = sh(&format!("ssh {option} host true"), "Permission denied (publickey).");
+            let others =
+                (0..14).map(move |n| read(&format!("{n}{option}.md"), &format!("text {n} {option}")));
+            std::iter::once(ssh.status(Status::Failure)).chain(others)
+        })
+        .collect();
+    assert_eq!(verdict(&run), None);
 }
 
 #[test]
@@ -204,6 +289,26 @@ fn the_same_content_in_other_files_is_work() {
     assert_eq!(verdict(&run), None);
 }
 
+#[test]
+fn two_contents_in_turns_in_other_files_are_work() {
+    let run = [("a", "one"), ("b", "two"), ("c", "one"), ("d", "two")]
+        .map(|(file, content)| write(&format!("{file}.rs"), content));
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn edits_that_go_on_from_one_another_are_work() {
+    let run = [edit("a.rs", "w", "x"), edit("a.rs", "x", "y"), edit("a.rs", "y", "z")];
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn a_write_that_failed_brings_nothing_back() {
+    let mut back = edit("a.rs", "y", "x").status(Status::Failure);
+    back.result = Some("error: the file is locked".into());
+    assert_eq!(verdict(&[edit("a.rs", "x", "y"), back]), None);
+}
+
 fn page(number: usize) -> crate::script::Line {
     call("list_items", &format!("{{\"page\":{number}}}"), &format!("items of page {number}"))
 }
@@ -255,6 +360,12 @@ fn waiting_and_asking_in_turns_is_a_poll_too() {
 }
 
 #[test]
+fn an_answer_that_says_it_is_not_done_makes_a_poll_of_any_call() {
+    let run = times(9, &[call("fetch_build", r#"{"id":7}"#, "build 7 is still running")]);
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
 fn the_same_words_three_times_are_a_monologue() {
     assert_eq!(loops(&times(3, &[says("I will now fix the bug.")])), [Kind::Monologue]);
 }
@@ -280,6 +391,38 @@ fn a_plan_that_goes_on_is_no_monologue() {
         "Finally, the documentation deserves an example.",
     ]
     .map(says);
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn what_another_agent_said_is_no_monologue() {
+    let run = ["Planner", "Coder", "Planner", "Coder"]
+        .map(|name| Line { role: Some(name), ..says("I will now fix the bug in it.") });
+    assert_eq!(verdict(&run), Some(Severity::Warning));
+}
+
+#[test]
+fn three_words_are_alike_by_chance() {
+    let run = ["Still working here.", "Here, still working.", "Working here still!", "Here still, working"];
+    assert_eq!(verdict(&run.map(says)), None);
+}
+
+#[test]
+fn like_words_about_new_results_are_no_monologue() {
+    let run: Vec<_> = ["today", "tomorrow", "again", "soon", "now"]
+        .iter()
+        .flat_map(|when| {
+            let says = says(&format!("I will look into the parser for errors {when}"));
+            [says, read(&format!("{when}.rs"), when)]
+        })
+        .collect();
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn like_words_about_another_thing_each_time_are_no_monologue() {
+    let run = ["Skyfall", "Spectre", "Goldfinger", "Thunderball"]
+        .map(|movie| says(&format!("next I will look up where the movie {movie} can be seen")));
     assert_eq!(verdict(&run), None);
 }
 
@@ -365,6 +508,30 @@ fn a_tool_that_does_not_exist_is_none_with_other_arguments_either() {
         .map(|n| call("frobnicate", &format!("{{\"n\":{n}}}"), "Error: unknown tool 'frobnicate'"))
         .collect();
     assert_eq!(loops(&run), [Kind::UnknownTool]);
+}
+
+#[test]
+fn a_missing_tool_is_one_loop_whatever_its_arguments() {
+    let found = findings(
+        &["a", "b", "c", "d"]
+            .map(|n| call("frob", &format!("{{\"n\":{n:?}}}"), "Error: unknown tool 'frob'")),
+    );
+    assert_eq!(found.len(), 3);
+    assert!(found.iter().all(|finding| finding.identity == found[0].identity));
+}
+
+#[test]
+fn three_different_missing_tools_are_no_loop_yet() {
+    let run =
+        ["alpha", "beta", "gamma"].map(|tool| call(tool, "{}", &format!("Error: unknown tool '{tool}'")));
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn a_tool_that_answered_in_between_does_exist() {
+    let missing = |n: usize| call("frob", &format!("{{\"n\":{n}}}"), "Error: unknown tool 'frob'");
+    let run = [missing(1), missing(2), call("frob", r#"{"n":3}"#, "three of them"), missing(4)];
+    assert!(!loops(&run).contains(&Kind::UnknownTool));
 }
 
 #[test]

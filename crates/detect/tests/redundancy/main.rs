@@ -3,4 +3,6 @@
 mod kinds;
 mod properties;
 mod script;
+mod sweeps;
+mod thresholds;
 mod vetoes;

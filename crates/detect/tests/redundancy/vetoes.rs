@@ -19,6 +19,36 @@ fn another_answer_does_not_silence_later_repeats() {
 }
 
 #[test]
+fn a_success_in_between_restarts_the_count_of_a_failure() {
+    let make = |result: &str, status| sh("make", result).status(status);
+    let failed = || make("error: no rule to make target", Status::Failure);
+    let run = [failed(), failed(), make("all built", Status::Success), failed()];
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn a_tools_own_success_ends_its_row_of_failures() {
+    let search = |words: &str, result: &str, status| {
+        call("search", &format!("{{\"q\":{words:?}}}"), result).status(status)
+    };
+    let failed = |words| search(words, "error: index is corrupt", Status::Failure);
+    let found = search("eta theta", "two pages", Status::Success);
+    let run =
+        [failed("alpha beta"), failed("gamma delta"), failed("epsilon zeta"), found, failed("iota kappa")];
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn a_write_that_fails_in_another_way_each_time_is_no_repeat() {
+    let errors = ["KeyError: 'a'", "IndexError: out of range", "TypeError: bad operand"];
+    let run = errors.map(|error| {
+        let edit = edit("a.rs", "x", "y").status(Status::Failure);
+        Line { result: Some(error.into()), ..edit }
+    });
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
 fn a_test_run_after_each_edit_is_work() {
     let run: Vec<_> = (0..4)
         .flat_map(|n| {
@@ -49,6 +79,30 @@ fn the_same_edit_again_excuses_nothing() {
 }
 
 #[test]
+fn the_same_edit_between_other_work_excuses_nothing() {
+    let run: Vec<_> = (0..4)
+        .flat_map(|n| {
+            let test = sh("cargo test", "FAILED parser::empty_input").status(Status::Failure);
+            [test, edit("a.rs", "x", "y"), read(&format!("{n}.md"), &format!("text {n}"))]
+        })
+        .collect();
+    assert!(loops(&run).contains(&Kind::FailingRepeat));
+}
+
+#[test]
+fn a_write_in_the_round_of_a_read_excuses_the_next_one_in_either_order() {
+    let round = |n: u64, read_first: bool| {
+        let mut lines = [read("a.rs", "A"), edit("a.rs", &format!("x{n}"), &format!("y{n}"))];
+        lines.rotate_left(usize::from(!read_first));
+        lines.map(|line| line.round(n))
+    };
+    for read_first in [true, false] {
+        let run: Vec<_> = (0..4).flat_map(|n| round(n, read_first)).collect();
+        assert_eq!(verdict(&run), None, "read first: {read_first}");
+    }
+}
+
+#[test]
 fn a_write_elsewhere_does_not_excuse_reading_the_same_file() {
     let run: Vec<_> = (0..3)
         .flat_map(|n| [read("src/a.rs", "A"), edit("docs/b.md", &format!("x{n}"), &format!("y{n}"))])
@@ -62,6 +116,40 @@ fn a_write_in_the_folder_excuses_listing_it() {
         .flat_map(|n| [sh("ls src/", "a.rs b.rs"), edit("src/a.rs", &format!("x{n}"), &format!("y{n}"))])
         .collect();
     assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
+fn a_write_anywhere_excuses_tests_of_one_file() {
+    let run: Vec<_> = (0..3)
+        .flat_map(|n| {
+            let test = sh("pytest tests/test_a.py", "1 failed, 2 passed");
+            [test, edit("src/b.py", &format!("x{n}"), &format!("y{n}"))]
+        })
+        .collect();
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn a_write_that_has_not_answered_excuses_nothing() {
+    let run: Vec<_> = (0..3)
+        .flat_map(|n| {
+            let edit = edit("a.rs", &format!("x{n}"), &format!("y{n}"));
+            [read("a.rs", "A"), edit.status(Status::Pending)]
+        })
+        .collect();
+    assert!(loops(&run).contains(&Kind::Repeat));
+}
+
+#[test]
+fn a_write_whose_long_answer_complains_excuses_nothing() {
+    let run: Vec<_> = (0..3)
+        .flat_map(|n| {
+            let lines: Vec<String> = (0..60).map(|line| format!("step {line} of run {n} went by")).collect();
+            let log = format!("{}\nstep 60 failed to start", lines.join("\n"));
+            [call("get_version", "{}", "1.2"), call("deploy", &format!("{{\"n\":{n}}}"), &log)]
+        })
+        .collect();
+    assert!(loops(&run).contains(&Kind::Repeat));
 }
 
 #[test]
@@ -154,6 +242,43 @@ fn passing_failures_are_back_off_and_never_a_loop() {
 }
 
 #[test]
+fn passing_failures_of_other_calls_are_no_retry() {
+    let run = ["a", "b", "c", "d"].map(|host| {
+        call("http_get", &format!("{{\"url\":\"http://{host}\"}}"), "503 Service Unavailable")
+            .status(Status::Failure)
+    });
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn an_answer_in_between_ends_a_retry() {
+    let get = |result: &str, status| call("http_get", r#"{"url":"http://x"}"#, result).status(status);
+    let down = || get("503 Service Unavailable", Status::Failure);
+    assert_eq!(verdict(&[down(), down(), get("a page", Status::Success), down(), down()]), None);
+}
+
+#[test]
+fn two_calls_in_turns_that_fail_for_a_passing_reason_are_no_cycle() {
+    let down = |host: &str| {
+        call("http_get", &format!("{{\"url\":\"http://{host}\"}}"), "503 Service Unavailable")
+            .status(Status::Failure)
+    };
+    let found = findings(&times(4, &[down("a"), down("b")]));
+    assert!(!found.is_empty() && found.iter().all(|finding| finding.kind == Kind::Retry));
+}
+
+#[test]
+fn a_passing_failure_in_between_does_not_restart_the_count() {
+    let down = |command: &str| sh(command, "connection reset by peer").status(Status::Failure);
+    let same = || sh("cat remote.log", "the log");
+    let run = [same(), down("cat remote.log"), same(), down("cat remote.log"), same()];
+    assert_eq!(loops(&run), [Kind::Repeat]);
+    let failed = || sh("make push", "error: no rule to make target").status(Status::Failure);
+    let run = [failed(), down("make push"), failed(), down("make push"), failed()];
+    assert_eq!(loops(&run), [Kind::FailingRepeat]);
+}
+
+#[test]
 fn a_call_that_a_person_refused_does_not_count() {
     let run = times(6, &[sh("rm -rf build", "The user doesn't want to proceed with this tool use.")]);
     assert_eq!(verdict(&run), None);
@@ -186,6 +311,13 @@ fn a_round_that_the_provider_plays_again_rolls_back() {
 }
 
 #[test]
+fn what_was_done_in_a_round_that_is_played_again_does_not_count() {
+    let ls = |round| sh("ls", "a").round(round);
+    let run = [ls(0), ls(1), sh("whoami", "me").round(2), sh("pwd", "/work").round(1), ls(2)];
+    assert_eq!(verdict(&run), Some(Severity::Warning), "of the three, one was taken back");
+}
+
+#[test]
 fn new_words_from_outside_restart_the_counts() {
     let run: Vec<_> = (0..5).flat_map(|n| [user(&format!("list it again, {n}")), sh("ls", "a")]).collect();
     assert_ne!(verdict(&run), Some(Severity::Loop));
@@ -195,6 +327,17 @@ fn new_words_from_outside_restart_the_counts() {
 fn a_canned_reply_is_no_new_word() {
     let run = times(4, &[user("Please go on."), sh("ls", "a")]);
     assert_eq!(loops(&run), [Kind::Repeat]);
+}
+
+#[test]
+fn a_new_reply_to_a_text_restarts_the_counts() {
+    let run: Vec<_> = (0..4)
+        .flat_map(|n| {
+            let asked = Line { thought: Some("Shall I list it again?".into()), ..Line::default() };
+            [Line { result: Some(format!("Yes, for the time {n}")), ..asked }, sh("ls", "a")]
+        })
+        .collect();
+    assert_eq!(verdict(&run), None);
 }
 
 #[test]
@@ -260,4 +403,25 @@ fn moving_about_changes_what_is_seen() {
     assert_ne!(verdict(&run), Some(Severity::Loop));
     let scrolls = times(5, &[call("browser", r#"{"action":"scroll_down"}"#, "scrolled down by 1000 pixels")]);
     assert_ne!(verdict(&scrolls), Some(Severity::Loop));
+}
+
+#[test]
+fn another_folder_holds_other_files_of_the_same_name() {
+    let run: Vec<_> = ["src/parser", "src/lexer", "src/printer"]
+        .into_iter()
+        .flat_map(|to| [sh(&format!("cd /work/{to}"), ""), sh("cat mod.rs", "//! A module.")])
+        .collect();
+    assert_eq!(verdict(&run), None);
+}
+
+#[test]
+fn a_move_that_failed_changes_nothing() {
+    let run: Vec<_> = ["parser", "lexer", "printer"]
+        .into_iter()
+        .flat_map(|to| {
+            let moved = sh(&format!("cd {to}"), &format!("bash: cd: {to}: No such file or directory"));
+            [moved.status(Status::Failure), sh("ls", "mod.rs")]
+        })
+        .collect();
+    assert!(loops(&run).contains(&Kind::Repeat));
 }

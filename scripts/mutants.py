@@ -1,0 +1,864 @@
+#!/usr/bin/env python3
+"""Breaks the detection library on purpose, one way at a time, and wants a test to turn red each time.
+
+    scripts/mutants.py                    every mutation
+    scripts/mutants.py --only chant       one part; a part's name, or any piece of a mutation's description
+    scripts/mutants.py --list             what there is, without running anything
+
+Each mutation is a piece of source that must stand in its file exactly once, and what stands there instead. It is made
+in a copy of the working tree (target/mutants/tree), never in place. A mutation is
+
+    killed     a test turned red, or ran for ever;
+    survived   every test stayed green: nobody would notice this mistake;
+    stale      its text is no longer found exactly once: the table has to follow the code;
+    broken     it does not compile, so it proves nothing.
+
+Anything but `killed` fails the run. A mutation that changes nothing a user could see does not belong here.
+"""
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# A target folder of its own: cargo takes the crates of two copies of one workspace for the same ones.
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute() / "mutants"
+TREE = TARGET / "tree"
+SOURCE = Path("crates/detect/src")
+PACKAGE = ["-p", "loopbreaker"]
+TIMEOUT = 300
+"""Seconds for one run of tests: a mutation that never ends is as dead as one that fails."""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    part: str
+    file: str
+    old: str
+    new: str
+    breaks: str
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.breaks}"
+
+
+MUTATIONS: list[Mutation] = []
+
+
+class part:
+    """A detector or a part of one: `with part(name, file) as breaks` adds its mutations."""
+
+    def __init__(self, name: str, file: str) -> None:
+        self.name, self.file = name, file
+
+    def __enter__(self):
+        def breaks(what: str, old: str, new: str, file: str | None = None) -> None:
+            MUTATIONS.append(Mutation(self.name, file or self.file, old, new, what))
+
+        return breaks
+
+    def __exit__(self, *_) -> None:
+        pass
+
+
+# ── The detectors of the design documents ────────────────────────────────────────────────────────────────────────────
+
+with part("sentinel", "sentinel.rs") as breaks:
+    breaks("one call too many is let through",
+           "if count < place.limit.threshold() {", "if count <= place.limit.threshold() {")
+    breaks("a blocked call is recorded and feeds its own alarm",
+           "Err(block) => Err(SentinelBlock { strikes: self.strike(call), ..block }),",
+           "Err(block) => {\n                self.admit(config, tool, call);\n"
+           "                Err(SentinelBlock { strikes: self.strike(call), ..block })\n            }")
+    breaks("bypass is ignored",
+           "if config.bypass.iter().any(|pattern| pattern.matches(tool)) {",
+           "if config.bypass.iter().any(|pattern| pattern.matches(tool) && tool.is_empty()) {")
+    breaks("a tool's own window has the default's size",
+           "ring.push(call, place.limit.window_size());", "ring.push(call, config.default.window_size());")
+    breaks("the ring does not go round",
+           "self.next = (self.next + 1) % window_size;", "self.next = (self.next + 1).min(window_size - 1);")
+    breaks("peek counts one strike less than check",
+           "strikes: strikes + 1,", "strikes,")
+    breaks("a scope that is used again gets another one's ring",
+           "self.scopes[at..].rotate_left(1);", "self.scopes[at..].rotate_left(0);")
+    breaks("the scope that was used last is forgotten first",
+           "self.scopes.remove(0);", "self.scopes.pop();")
+    breaks("reset leaves the scopes",
+           "self.whole = Rings::default();\n        self.scopes.clear();", "self.whole = Rings::default();")
+    breaks("a glob wins over a plain name",
+           "entries.iter().filter(|entry| !entry.0.is_glob()).find(fitting)",
+           "entries.iter().filter(|entry| entry.0.is_glob()).find(fitting)", "config.rs")
+    breaks("a limit's reason is not told to the model",
+           "reason: place.limit.reason().map(str::to_owned),", "reason: None,")
+
+with part("identical_request", "identical_request.rs") as breaks:
+    breaks("the window is a moment longer", "now.millis_since(*time) >= window", "now.millis_since(*time) > window")
+    breaks("fires one request late", "fires: count >= config.threshold()", "fires: count > config.threshold()")
+    breaks("takes back the newest attempt, whichever was meant",
+           ".rposition(|time| *time == at)", ".rposition(|time| *time >= at || *time <= at)")
+    breaks("nothing is taken back", "times.remove(position);", "times.get(position);")
+    breaks("attempts of one request grow without bound",
+           "if times.len() == IdenticalRequestConfig::MAX_COUNT as usize {", "if times.len() == usize::MAX {")
+    breaks("different requests grow without bound", "self.attempts.pop_lru();", "self.attempts.peek_lru();")
+    breaks("a known request pushes another one out",
+           "if !self.attempts.contains(&key) && self.attempts.len() >= self.max_requests {",
+           "if self.attempts.len() >= self.max_requests {")
+    breaks("the delay has no limit", ".min(Self::MAX_DELAY_MILLIS)", ".max(0)")
+    breaks("a threshold of 1 is accepted", "if !(2..=Self::MAX_COUNT)", "if !(1..=Self::MAX_COUNT)", "config.rs")
+
+with part("entropy", "entropy.rs") as breaks:
+    breaks("0.25 is a loop", "if score < config.loop_below {", "if score <= config.loop_below {")
+    breaks("0.50 is no warning", "} else if score <= config.warn_up_to {", "} else if score < config.warn_up_to {")
+    breaks("one decision too few is looked at",
+           "while self.window.len() > config.window_size.max(1) as usize {",
+           "while self.window.len() >= config.window_size.max(2) as usize {")
+    breaks("the input always counts",
+           "decision.tool_input.filter(|_| config.include_input)", "decision.tool_input.filter(|_| true)")
+    breaks("the intent does not count",
+           "Fingerprint::of_bytes(b\"intent\", decision.intent.as_bytes())",
+           "Fingerprint::of_bytes(b\"intent\", b\"\")")
+    breaks("the status does not count",
+           "decision.status.as_str().as_bytes()].concat()", "b\"\".as_slice()].concat()")
+    breaks("a difference of just 0.3 is doubted", "> Self::DISCREPANCY", ">= Self::DISCREPANCY")
+    breaks("an agent's own score that is too low is believed",
+           "four_decimals((reported - score).abs())", "four_decimals(reported - score)")
+    breaks("the alert names the rarest decision",
+           "self.window.iter().max_by_key(|entry| count(entry))?",
+           "self.window.iter().min_by_key(|entry| count(entry))?")
+    breaks("one alert per message", "(false, Some(alert)) =>", "(_, Some(alert)) =>")
+    breaks("recovery is not announced", "(true, None) => Some(EntropyEvent::Recovered(score)),", "")
+    breaks("two decimals", "(number * 10_000.0).round() / 10_000.0", "(number * 100.0).round() / 100.0")
+    breaks("a warning threshold below the loop's is accepted",
+           "if warn_up_to < loop_below {", "if warn_up_to < loop_below && loop_below > 1.0 {", "config.rs")
+
+with part("semantic", "semantic.rs") as breaks:
+    breaks("a similarity just at the threshold fires",
+           "if similarity > config.threshold {", "if similarity >= config.threshold {")
+    breaks("an hour is not yet too old",
+           "now.millis_since(heard.at) >= config.ttl_millis", "now.millis_since(heard.at) > config.ttl_millis")
+    breaks("one similar predecessor is a loop",
+           "(_, 2..) => Some(Severity::Loop),",
+           "(_, 1..) => Some(Severity::Loop),")
+    breaks("changed results do not matter",
+           "usize::from(heard.results == delta.results)", "usize::from(heard.results | 1 != 0)")
+    breaks("page 3 is page 4", "if heard.names == names {", "if heard.names.len() == names.len() {")
+    breaks("one delta too many is kept",
+           "while self.history.len() >= config.size.max(1) as usize {",
+           "while self.history.len() > config.size as usize {")
+    breaks("the distance counts in full", "(1.0 - distance / 2.0)", "(1.0 - distance)")
+    breaks("the last similarity is told, not the largest",
+           "reading.max_similarity = reading.max_similarity.max(similarity);", "reading.max_similarity = similarity;")
+    breaks("quoted names tell nothing apart", "(None, '\"' | '`') =>", "(None, '`') =>")
+    breaks("ids tell nothing apart", "word.contains(['/', '_', '#', '@', '\\\\'])", "word.contains(['/', '\\\\'])")
+    breaks("vectors of different lengths are compared",
+           "if a.len() != b.len() {\n        return 0.0;\n    }", "")
+
+# ── Redundancy, kind by kind ─────────────────────────────────────────────────────────────────────────────────────────
+
+with part("repeat", "redundancy/repeat.rs") as breaks:
+    breaks("fires at the fourth", '"repeat", Kind::Repeat, 2, 3)', '"repeat", Kind::Repeat, 2, 4)')
+    breaks("warns at the third", '"repeat", Kind::Repeat, 2, 3)', '"repeat", Kind::Repeat, 3, 3)')
+    breaks("moving about is a repeat at once", '"move", Kind::Repeat, 4, 6)', '"move", Kind::Repeat, 2, 3)')
+    breaks("moving on the spot is never a repeat", '"move", Kind::Repeat, 4, 6)', '"move", Kind::Repeat, 4, 60)')
+    breaks("the same write with another answer is news",
+           "Sight::Other if now.is_write() && !now.outcome.facts.failed => Sight::Same,", "")
+    breaks("any call with another answer is a repeat",
+           "Sight::Other if now.is_write() && !now.outcome.facts.failed =>",
+           "Sight::Other if !now.outcome.facts.failed =>")
+    breaks("a write that fails in another way is a repeat",
+           "Sight::Other if now.is_write() && !now.outcome.facts.failed =>", "Sight::Other if now.is_write() =>")
+    breaks("a move that shows the same long page again may go on",
+           "} else if now.does.moves && facts.brief {", "} else if now.does.moves {")
+    breaks("a passing failure in between restarts the count",
+           "() if print.call != now.call || print.outcome.facts.transient => Sight::Unrelated,\n"
+           "        () if print.outcome.result",
+           "() if print.call != now.call => Sight::Unrelated,\n        () if print.outcome.result")
+    breaks("another result is the same result",
+           "() if print.outcome.result == now.outcome.result => Sight::Same,",
+           "() if print.outcome.class == now.outcome.class => Sight::Same,")
+
+with part("failing_repeat", "redundancy/repeat.rs") as breaks:
+    breaks("fires at the fourth", 'FailingRepeat, 2, 3)', 'FailingRepeat, 2, 4)')
+    breaks("words from outside excuse a failure",
+           "window.earlier_despite_words(now).filter(", "window.earlier(now).filter(")
+    breaks("every failure is the same failure",
+           "() if print.outcome.facts.failed && print.outcome.class == now.outcome.class =>",
+           "() if print.outcome.facts.failed =>")
+    breaks("a success in between does not restart the count",
+           "print.outcome.class == now.outcome.class => Sight::Same,\n            () => Sight::Other,",
+           "print.outcome.class == now.outcome.class => Sight::Same,\n            () => Sight::Unrelated,")
+    breaks("a passing failure in between restarts the count",
+           "() if print.call != now.call || print.outcome.facts.transient => Sight::Unrelated,\n"
+           "            () if print.outcome.facts.failed",
+           "() if print.call != now.call => Sight::Unrelated,\n            () if print.outcome.facts.failed")
+    breaks("changes excuse a failure for ever", 'FailingRepeat, 4, 5)', 'FailingRepeat, 4, 50)')
+    breaks("four test runs with an edit before each are a loop", 'FailingRepeat, 4, 5)', 'FailingRepeat, 3, 4)')
+    breaks("a poll that fails for good goes on waiting",
+           "waits && !self.failed_for_good()", "waits", "redundancy/print.rs")
+    breaks("an edit mends a missing command",
+           "!now.outcome.facts.environmental && !failed_edit && print.may_change(now)",
+           "!failed_edit && print.may_change(now)")
+    breaks("an edit that fails is helped by other edits",
+           "!now.outcome.facts.environmental && !failed_edit && print.may_change(now)",
+           "!now.outcome.facts.environmental && print.may_change(now)")
+    breaks("a commit that fails is not helped by edits",
+           "let failed_edit = now.is_write() && !now.does.command;", "let failed_edit = now.is_write();")
+
+with part("stale_poll", "redundancy/repeat.rs") as breaks:
+    breaks("warns one early", "StalePoll, 10, 20)", "StalePoll, 9, 20)")
+    breaks("fires one late", "StalePoll, 10, 20)", "StalePoll, 10, 21)")
+    breaks("fires one late after a final answer", "StalePoll, 3, 5)", "StalePoll, 3, 6)")
+    breaks("fires one early after a final answer", "StalePoll, 3, 5)", "StalePoll, 3, 4)")
+    breaks("a final answer is waited on", "if facts.terminal { FINAL_POLL } else { POLL }",
+           "if facts.terminal { POLL } else { FINAL_POLL }")
+    breaks("a poll is not known by its name",
+           "self.does.effect == Some(Effect::Poll) || self.outcome.facts.in_progress",
+           "self.outcome.facts.in_progress", "redundancy/print.rs")
+    breaks("a poll is not known by its answer",
+           "self.does.effect == Some(Effect::Poll) || self.outcome.facts.in_progress",
+           "self.does.effect == Some(Effect::Poll)", "redundancy/print.rs")
+    breaks("waiting and asking in turns is a cycle",
+           "if waiting { WAITING_CYCLE } else { CYCLE }", "if waiting && false { WAITING_CYCLE } else { CYCLE }",
+           "redundancy/cycle.rs")
+
+with part("unknown_tool", "redundancy/repeat.rs") as breaks:
+    breaks("fires at the fourth", "UnknownTool, 2, 3)", "UnknownTool, 2, 4)")
+    breaks("warns at the third", "UnknownTool, 2, 3)", "UnknownTool, 3, 3)")
+    breaks("one missing tool counts for another",
+           "() if print.form != Form::Call || print.tool != now.tool =>", "() if print.form != Form::Call =>")
+    breaks("the arguments matter",
+           "() if print.outcome.facts.unknown_tool => Sight::Same,",
+           "() if print.outcome.facts.unknown_tool && print.call == now.call => Sight::Same,")
+    breaks("an answer in between does not restart the count",
+           "() if print.outcome.facts.unknown_tool => Sight::Same,\n            () => Sight::Other,",
+           "() if print.outcome.facts.unknown_tool => Sight::Same,\n            () => Sight::Unrelated,")
+    breaks("each call is a loop of its own",
+           'b"unknown tool", &now.tool.to_le_bytes()', 'b"unknown tool", &now.index.to_le_bytes()')
+    breaks("a tool that may not be used is not seen",
+           "(?:denied|disabled)\",\n    ),\n    (\n        Signal::Prevented,",
+           "(?:disabled)\",\n    ),\n    (\n        Signal::Prevented,", "outcome.rs")
+
+with part("retry", "redundancy/repeat.rs") as breaks:
+    breaks("back-off becomes a loop", "Kind::Retry, 3, usize::MAX)", "Kind::Retry, 3, 8)")
+    breaks("reported at the second", "Kind::Retry, 3, usize::MAX)", "Kind::Retry, 2, usize::MAX)")
+    breaks("reported at the fourth", "Kind::Retry, 3, usize::MAX)", "Kind::Retry, 4, usize::MAX)")
+    breaks("other calls count too",
+           "() if print.call != now.call => Sight::Unrelated,\n            () if print.outcome.facts.transient",
+           "() if print.form != Form::Call => Sight::Unrelated,\n            () if print.outcome.facts.transient")
+    breaks("an answer in between does not restart the count",
+           "() if print.outcome.facts.transient => Sight::Same,\n            () => Sight::Other,",
+           "() if print.outcome.facts.transient => Sight::Same,\n            () => Sight::Unrelated,")
+    breaks("a passing failure is one for good",
+           "self.outcome.facts.failed && !self.outcome.facts.transient && self.outcome.class != 0",
+           "self.outcome.facts.failed && self.outcome.class != 0", "redundancy/print.rs")
+    breaks("a cycle round a passing failure is a loop",
+           "|| !told_apart || transient || !acts", "|| !told_apart || !acts", "redundancy/cycle.rs")
+
+with part("cycle", "redundancy/cycle.rs") as breaks:
+    breaks("fires at the fourth copy", "Kind::Cycle, 2, 3)", "Kind::Cycle, 2, 4)")
+    breaks("warns at the third copy", "Kind::Cycle, 2, 3)", "Kind::Cycle, 3, 3)")
+    breaks("eight steps are too many", "const MAX_PERIOD: usize = 8;", "const MAX_PERIOD: usize = 7;")
+    breaks("each copy is found once for every step", "if matching % period != 0 {", "if matching % period > period {")
+    breaks("one step again and again is a cycle", "(run + 1..=MAX_PERIOD).find_map(", "(2..=MAX_PERIOD).find_map(")
+    breaks("one step again and again may become a cycle", "(run + 1..=MAX_PERIOD).any(", "(2..=MAX_PERIOD).any(")
+    breaks("moves that are only acknowledged are a cycle", "|| !told_apart ||", "||")
+    breaks("words alone are a cycle", "|| transient || !acts {", "|| transient {")
+    breaks("results do not matter",
+           "self.call == other.call && self.outcome.result == other.outcome.result", "self.call == other.call",
+           "redundancy/print.rs")
+    breaks("its single steps are loops of their own",
+           "if !under_way || !may_be_part_of_cycle(&finding) {",
+           "if !under_way || finding.count > 0 {", "redundancy.rs")
+    breaks("a repeat that broke off its cycle is not reported",
+           "if !under_way {\n            self.give_up_deferred(findings);",
+           "if !under_way {\n            self.deferred = None;", "redundancy.rs")
+    breaks("a repeat that was held back is not reported at the end",
+           "self.close_round(&mut findings);\n        self.give_up_deferred(&mut findings);\n        findings",
+           "self.close_round(&mut findings);\n        findings", "redundancy.rs")
+    breaks("a step of a cycle is reported beside the cycle",
+           "seen.retain(|finding| !may_be_part_of_cycle(finding) || finding.severity > cycle.severity);", "",
+           "redundancy.rs")
+    breaks("what was held back is reported after the cycle that it is part of",
+           "if cycle.severity == Severity::Loop {\n                self.deferred = None;\n            }\n", "",
+           "redundancy.rs")
+
+with part("sweep", "redundancy/cycle.rs") as breaks:
+    breaks("two pages again are a sweep", "const MIN_PAGES: usize = 3;", "const MIN_PAGES: usize = 2;")
+    breaks("three pages again are none", "const MIN_PAGES: usize = 3;", "const MIN_PAGES: usize = 4;")
+    breaks("only upwards", "later > sooner) || pairs().all(|(later, sooner)| later < sooner)", "later > sooner)")
+    breaks("pages in no order are a sweep",
+           "if !moves_one_way(&passage[..back.min(passage.len())]) {", "if passage.is_empty() {")
+    breaks("a write in between excuses nothing",
+           "if print.may_change(now) {\n            break;\n        }\n        if is_page", "if is_page")
+    breaks("pages of another list are pages of this one",
+           "print.tool == now.tool && print.shape == now.shape", "print.tool == now.tool")
+    breaks("polls sweep", "|| now.outcome.facts.failed\n        || now.is_waiting()\n", "|| now.outcome.facts.failed\n")
+    breaks("the first number alone tells the order", "(0..4).any(|place|", "(0..1).any(|place|")
+
+with part("churn", "redundancy/churn.rs") as breaks:
+    breaks("variations that fail fire one late", "Churn, 2, 3)", "Churn, 2, 4)")
+    breaks("a tool that only fails fires one late",
+           '"failing_row", Kind::Churn, 3, 4)',
+           '"failing_row", Kind::Churn, 3, 5)')
+    breaks("a tool that only fails fires one early",
+           '"failing_row", Kind::Churn, 3, 4)',
+           '"failing_row", Kind::Churn, 2, 3)')
+    breaks("one failure from every tool fires one late", "Churn, 4, 5)", "Churn, 4, 6)")
+    breaks("one failure from every tool fires one early", "Churn, 4, 5)", "Churn, 3, 4)")
+    breaks("one answer fires one late", "Churn, 4, 6)", "Churn, 4, 7)")
+    breaks("one answer fires one early", "Churn, 4, 6)", "Churn, 4, 5)")
+    breaks("the same question fires one late",
+           '"same_question", Kind::Churn, 3, 4)',
+           '"same_question", Kind::Churn, 3, 5)')
+    breaks("the same question fires one early",
+           '"same_question", Kind::Churn, 3, 4)',
+           '"same_question", Kind::Churn, 2, 3)')
+    breaks("different questions with one answer are churn",
+           "jaccard(&now.words.all) >= 0.8",
+           "jaccard(&now.words.all) >= 0.0")
+    breaks("the names in a question do not matter",
+           "jaccard(&now.words.names) >= 0.8",
+           "jaccard(&now.words.names) >= 0.0")
+    breaks("another tool's success ends a row of failures",
+           "() if print.tool != now.tool => Sight::Unrelated,\n            () if same_failure", "() if same_failure")
+    breaks("a tool's own success does not end its row of failures",
+           "() if same_failure(print, now) => Sight::Same,\n            () => Sight::Other,",
+           "() if same_failure(print, now) => Sight::Same,\n            () => Sight::Unrelated,")
+    breaks("variations are looked for too far back", "const REACH: usize = 12;", "const REACH: usize = 60;")
+    breaks("a command that was put aside fires one late",
+           '"put_aside", Kind::Churn, 3, 4)',
+           '"put_aside", Kind::Churn, 3, 5)')
+    breaks("a command that was put aside fires one early",
+           '"put_aside", Kind::Churn, 3, 4)',
+           '"put_aside", Kind::Churn, 2, 3)')
+    breaks("searches that find nothing are a loop", "Churn, 6, usize::MAX)", "Churn, 6, 8)")
+    breaks("searches that find nothing are worth a word one early", "Churn, 6, usize::MAX)", "Churn, 5, usize::MAX)")
+    breaks("a question that was answered in another way is the same question",
+           "&& is_question(print) && !moved_on && alike())", "&& is_question(print) && (moved_on || alike()))")
+    breaks("notes are questions", "|| now.is_waiting() || now.does.notes\n", "|| now.is_waiting()\n")
+    breaks("a success of the very same call does not restart the count",
+           "() if print.call == now.call && !same_failure(print, now) => Sight::Other,", "")
+
+with part("oscillation", "redundancy/oscillation.rs") as breaks:
+    breaks("fires at the third return", "Oscillation, 1, 2)", "Oscillation, 1, 3)")
+    breaks("a change of mind is a loop", "Oscillation, 1, 2)", "Oscillation, 1, 1)")
+    breaks("one return is not worth a word", "Oscillation, 1, 2)", "Oscillation, 2, 2)")
+    breaks("the place does not matter", "&& print.does.places == now.does.places", "")
+    breaks("the same content again is a return", "let back = same && between;", "let back = same;")
+    breaks("an edit that goes on from the last one is a return",
+           "print.does.before == now.does.after && print.does.after == now.does.before",
+           "print.does.before == now.does.after || print.does.after == now.does.before")
+    breaks("a write that failed brings something back",
+           "print.is_write() && !print.outcome.facts.failed && print.does.after != 0",
+           "print.is_write() && print.does.after != 0")
+    breaks("there and back are two loops",
+           "[now.does.before.min(now.does.after), now.does.before.max(now.does.after)]",
+           "[now.does.before, now.does.after]")
+
+with part("monologue", "redundancy/monologue.rs") as breaks:
+    breaks("the same words fire one late", "Monologue, 2, 3)", "Monologue, 2, 4)")
+    breaks("like words fire one late", "Monologue, 3, 4)", "Monologue, 3, 5)")
+    breaks("like words fire one early", "Monologue, 3, 4)", "Monologue, 2, 3)")
+    breaks("the same words in another order are other words",
+           "speaks_alike(print, now, 0.9)",
+           "speaks_alike(print, now, 1.1)")
+    breaks("a canned reply fires one late", "Monologue, 4, 5)", "Monologue, 4, 6)")
+    breaks("any two texts are alike", "speaks_alike(print, now, 0.6)", "speaks_alike(print, now, 0.0)")
+    breaks("what another agent says counts",
+           "print.form == Form::Text && print.speaker == now.speaker && print.call == now.call",
+           "print.form == Form::Text && print.call == now.call")
+    breaks("two words are enough to be alike", "const MIN_WORDS: u32 = 4;", "const MIN_WORDS: u32 = 2;")
+    breaks("code is no work", "&& !now.carries_code", "")
+    breaks("new results in between do not matter",
+           "print.form == Form::Call && print.news",
+           "print.form == Form::Call && false")
+    breaks("no reply is one reply", "&& now.outcome.result != 0 && print", "&& print")
+    breaks("like words about another thing are a monologue",
+           "&& print.words.names.jaccard(&now.words.names) >= 0.5",
+           "")
+
+with part("chant", "redundancy/chant.rs") as breaks:
+    breaks("a refrain is a chant", "const MIN_COPIES: usize = 5;", "const MIN_COPIES: usize = 4;")
+    breaks("five copies are none", "const MIN_COPIES: usize = 5;", "const MIN_COPIES: usize = 6;")
+    breaks("a short refrain is a chant", "const MIN_LENGTH: usize = 160;", "const MIN_LENGTH: usize = 60;")
+    breaks("five times one word is a chant",
+           "const MIN_COPIES_OF_FEW_WORDS: usize = 12;", "const MIN_COPIES_OF_FEW_WORDS: usize = 5;")
+    breaks("open code is a chant",
+           'text.as_bytes(), "```").count() % 2 == 1 {',
+           'text.as_bytes(), "```").count() % 2 == 2 {')
+    breaks("numbers are a chant", "if words == 0 || table ||", "if table ||")
+    breaks("a table is a chant", "if words == 0 || table ||", "if words == 0 ||")
+    breaks("where the text was cut matters", "&least_rotation(unit))", "unit)")
+    breaks("a long unit is not seen", "const TAIL: usize = 4_096;", "const TAIL: usize = 512;")
+    breaks("line breaks matter", "if byte.is_ascii_whitespace() { b' ' } else { byte }", "byte")
+    breaks("what stands before the chant matters",
+           "best = Some((period, length));", "best = (length == text.len()).then_some((period, length));")
+    breaks("chants are not looked for",
+           "if let Some(chant) = step.thought.and_then(Chant::of) {",
+           "if let Some(chant) = step.thought.filter(|_| step.tool.is_none()).and_then(Chant::of) {", "redundancy.rs")
+
+# ── Redundancy: counting and vetoes ──────────────────────────────────────────────────────────────────────────────────
+
+with part("counting", "redundancy/sighting.rs") as breaks:
+    breaks("loops are warnings", "if count >= self.looping {", "if count > self.looping {")
+    breaks("a fan-out inside one round counts in full", "Sight::Same if print.round != round => {", "Sight::Same => {")
+    breaks("a change inside the round of an occurrence depends on the order",
+           "over = rest.clone().take_while(|other| other.round == print.round).any(&cut);", "over = false;")
+    breaks("another answer does not restart a count", "Sight::Other => over = true,", "Sight::Other => {}")
+    breaks("of many occurrences only the first few are evidence", "None => many.push(step),", "None => {}")
+    breaks("the weakest sighting is reported",
+           "if weight(&next) > weight(&best) { next }", "if weight(&next) < weight(&best) { next }")
+    breaks("the first step is not where it started",
+           "onset: self.evidence.first().copied()", "onset: self.evidence.last().copied()")
+    breaks("the score says nothing",
+           "(self.count as f64 / (2.0 * self.rule.looping.max(1) as f64)).min(1.0)", "1.0")
+    breaks("the window holds one step more",
+           "if self.prints.len() >= capacity {", "if self.prints.len() > capacity {", "redundancy/window.rs")
+    breaks("a round that is played again stays",
+           "print.round >= round) {\n            self.prints.pop_back();",
+           "print.round > round) {\n            self.prints.pop_back();", "redundancy/window.rs")
+    breaks("the order of parallel calls matters", "if size > 1 {", "if size > 99 {", "redundancy/window.rs")
+    breaks("reset remembers", "self.window.clear();\n        self.acted", "self.acted", "redundancy.rs")
+    breaks("steps that never ran are not numbered",
+           "let index = self.next;\n        self.next += 1;",
+           "let index = self.next;\n        self.next += usize::from(!outcome.facts.prevented);", "redundancy.rs")
+
+with part("vetoes", "redundancy/print.rs") as breaks:
+    breaks("any step may have changed something",
+           "if !self.fresh_write || self.call == reader.call {", "if self.call == reader.call {")
+    breaks("a write elsewhere excuses a read",
+           "|| !self.does.places.apart_from(&reader.does.places)", "|| self.does.places != reader.does.places")
+    breaks("tests of one file are not touched by a write to another",
+           "let narrow = !reader.does.broad && matches!", "let narrow = matches!")
+    breaks("a change of folder shows in nothing",
+           "self.does.moves || !narrow ||", "!narrow ||")
+    breaks("a write that failed excuses",
+           "facts.known && !facts.failed && !facts.maybe_failed",
+           "facts.known && !facts.maybe_failed", "redundancy.rs")
+    breaks("a write that may have failed excuses",
+           "facts.known && !facts.failed && !facts.maybe_failed", "facts.known && !facts.failed", "redundancy.rs")
+    breaks("a write that has not answered excuses",
+           "facts.known && !facts.failed && !facts.maybe_failed",
+           "!facts.failed && !facts.maybe_failed", "redundancy.rs")
+    breaks("the same write again excuses",
+           "print.news = !print.again && is_answered_well(print);", "print.news = is_answered_well(print);",
+           "redundancy.rs")
+    breaks("an unknown effect excuses nothing",
+           "matches!(print.does.effect, Some(Effect::Write) | None)",
+           "matches!(print.does.effect, Some(Effect::Write))", "redundancy.rs")
+    breaks("a read excuses",
+           "matches!(print.does.effect, Some(Effect::Write) | None)",
+           "!matches!(print.does.effect, Some(Effect::Poll))", "redundancy.rs")
+    breaks("a move that failed excuses",
+           "(print.does.moves && !print.outcome.facts.failed)", "print.does.moves", "redundancy.rs")
+    breaks("a refused call counts",
+           "if outcome.facts.prevented && step.tool.is_some() {", "if outcome.facts.prevented && step.tool.is_none() {",
+           "redundancy.rs")
+    breaks("new words from outside excuse nothing",
+           "if !self.window.has_heard(&print) {\n                    self.window.start_afresh(index);\n                }\n",
+           "", "redundancy.rs")
+    breaks("a canned message excuses", "if !self.window.has_heard(&print) {", "if index > 0 {", "redundancy.rs")
+    breaks("a compaction excuses nothing",
+           "Form::Compaction => self.window.start_afresh(index),", "Form::Compaction => {}", "redundancy.rs")
+    breaks("a new reply to a text excuses nothing",
+           "if heard {\n                    self.window.start_afresh(index + 1);\n                }\n",
+           "", "redundancy.rs")
+    breaks("a canned reply to a text excuses",
+           "reply.is_some_and(|reply| !self.window.has_reply(reply))", "reply.is_some()", "redundancy.rs")
+    breaks("a reader that brings a tale of a failure failed", "&& !facts.failed_plainly\n", "&& facts.in_progress\n")
+    breaks("a reader never fails", "&& facts.failed\n                && !facts.failed_plainly\n", "&& facts.failed\n")
+
+# ── What follows from a finding ──────────────────────────────────────────────────────────────────────────────────────
+
+with part("strikes", "strikes.rs") as breaks:
+    breaks("the same count again is progress", "finding.count < face.count", "finding.count <= face.count")
+    breaks("one common step makes two loops one", ".take(2).count() == 2", ".take(1).count() == 1")
+    breaks("rules that see the same steps see two loops",
+           "|| finding.evidence.iter().filter(|step| self.evidence.contains(step)).take(2).count() == 2", "")
+    breaks("progress forgives everything",
+           "self.strikes = self.strikes.saturating_sub(1);", "self.strikes = 0;")
+    breaks("the first finding is a strike already", "} else if is_loop && self.found {", "} else if is_loop {")
+    breaks("a warning is a strike", "} else if is_loop && self.found {", "} else if self.found {")
+    breaks("the newest loop is forgotten first", "self.loops.pop_front();", "self.loops.pop_back();")
+    breaks("every finding is new", "finding.severity > face.worst", "finding.severity >= face.worst")
+    breaks("a warning is treated as a loop", "if is_loop { ladder.rung(self.strikes) } else { Action::Warn }",
+           "if is_loop { ladder.rung(self.strikes) } else { ladder.rung(0) }")
+
+with part("ladder", "ladder.rs") as breaks:
+    breaks("the last rung does not stay", "self.0[top.min(strikes as usize)]", "self.0[strikes as usize % (top + 1)]")
+    breaks("one hint less",
+           "Self(vec![Action::Hint, Action::Hint, Action::Throttle",
+           "Self(vec![Action::Hint, Action::Throttle")
+    breaks("an empty ladder is accepted", "(!rungs.is_empty()).then_some(Self(rungs))", "Some(Self(rungs))")
+    breaks("pause has no name", "Self::Throttle, Self::Pause, Self::Reject]\n", "Self::Throttle, Self::Reject]\n")
+    breaks("pause is stricter than reject",
+           "    Pause,\n    /// Refuse.\n    Reject,",
+           "    Reject,\n    /// Refuse.\n    Pause,")
+
+with part("guard", "guard.rs") as breaks:
+    breaks("a tool's own limit gives way to progress",
+           "(Some(block), _) if block.own_limit => GuardVerdict::blocked_by_sentinel(&block, tool),\n", "")
+    breaks("outcomes of the session decide inside of a scope",
+           "self.outcomes.as_ref().filter(|_| scope.is_none())", "self.outcomes.as_ref()")
+    breaks("a repeat that makes progress is blocked",
+           "(None, Some(block)) => GuardVerdict {\n                    allowed: true,",
+           "(None, Some(block)) => GuardVerdict {\n                    allowed: false,")
+    breaks("a call that was let through is not recorded",
+           "rings.admit(tool, call);\n            return verdict;",
+           "return verdict;")
+    breaks("reset leaves the outcomes",
+           "state.sentinel.reset();\n                state.outcomes = None;",
+           "state.sentinel.reset();")
+    breaks("the reset of one batch item resets the session",
+           "state.sentinel.reset_scope(scope);",
+           "state.sentinel.reset_scope(scope);\n                state.outcomes = None;")
+    breaks("the first hint comes without words", "(action >= Action::Hint)", "(action > Action::Hint)")
+    breaks("a warning comes with a hint", "(action >= Action::Hint)", "(action >= Action::Warn)")
+    breaks("a scope is ignored",
+           "state.check(tool, args, call, self.scope.as_deref())", "state.check(tool, args, call, None)")
+    breaks("a known session pushes another one out",
+           "if !sessions.contains(&self.key) && sessions.len() >= self.shared.max_sessions_per_shard {",
+           "if sessions.len() >= self.shared.max_sessions_per_shard {")
+    breaks("sessions grow without bound", "sessions.pop_lru();", "sessions.peek_lru();")
+    breaks("a blocked call is not counted",
+           "GuardVerdict { strikes: rings.strike(call), ..verdict }", "verdict")
+    breaks("a loop key is not looked at before the call",
+           "map_or(&[][..], |profile| &profile.loop_key);\n        self.foresee_call",
+           "map_or(&[][..], |_| &[]);\n        self.foresee_call", "redundancy.rs")
+    breaks("a failing call is not foreseen",
+           "[repeat::repeat(&self.window, last), repeat::failing_repeat(&self.window, last)]",
+           "[repeat::repeat(&self.window, last)]", "redundancy.rs")
+    breaks("any call continues a cycle", "(next.call == *call).then_some(cycle)", "(next.index > 0).then_some(cycle)",
+           "redundancy.rs")
+    breaks("a warning blocks",
+           "sighting.or_else(next_in_cycle).filter(|sighting| sighting.severity == Severity::Loop)?",
+           "sighting.or_else(next_in_cycle).filter(|sighting| sighting.count > 1)?", "redundancy.rs")
+    breaks("a tool with a loop key is asked for by its whole call",
+           "if keyed { self.foresee(tool, args) } else",
+           "if keyed && tool.is_empty() { self.foresee(tool, args) } else", "redundancy.rs")
+
+# ── What detectors stand on ──────────────────────────────────────────────────────────────────────────────────────────
+
+with part("canonical", "canonical.rs") as breaks:
+    breaks("of duplicate keys the first counts too",
+           "members.get(index + 1).is_some_and(|next| key(next) == key(member))", "members.get(index).is_none()")
+    breaks("keys are sorted by bytes", "_ => Units::of(key(a)).cmp(Units::of(key(b))),", "_ => key(a).cmp(key(b)),")
+    breaks("what stands behind a short key counts",
+           "if len < 8 { first & !(u64::MAX >> (8 * len)) } else { first }", "if len < 1 { 0 } else { first }")
+    breaks("keys stay as they came", "if !in_order || !only.is_empty() {", "if !only.is_empty() {")
+    breaks("a loop key reaches into inner objects",
+           "if self.open.len() == 1 { only } else { &[] }", "if self.open.len() <= 2 { only } else { &[] }")
+    breaks("raw control characters pass",
+           "would give one value two forms.\n                _ => return Err(NotJson),",
+           "would give one value two forms.\n                _ => out.extend_from_slice(&rest[..=plain]),")
+    breaks("a surrogate pair is two characters",
+           "Some(low).filter(|low| (0xDC00..=0xDFFF).contains(low))",
+           "Some(low).filter(|low| (0xDC01..=0xDFFF).contains(low) && *low < 0xDC02)")
+    breaks("text behind the value is accepted",
+           "return if input.peek().is_none() { Ok(true) } else { Err(NotJson) };", "return Ok(true);")
+    breaks("an escaped slash is not a slash", "b'/' => out.push(b'/'),", "b'/' => out.extend_from_slice(b\"\\\\/\"),")
+
+with part("number", "number.rs") as breaks:
+    breaks("minus zero is not zero", "if parts.integer == b\"0\" { b\"0\" } else { text }", "text")
+    breaks("large integers lose digits", "if scale < 0\n", "if scale <= 0\n")
+    breaks("numbers too small for a double are zero", "&& double != 0.0", "&& double.is_finite()")
+    breaks("a leading zero is accepted", "&& (integer.len() == 1 || integer[0] != b'0')", "")
+    breaks("numbers beyond 1e16 are written with an exponent",
+           "const PLAIN_DIGITS: usize = 21;",
+           "const PLAIN_DIGITS: usize = 16;")
+    breaks("trailing zeros count",
+           "exponent.checked_add(signed(trailing))?",
+           "exponent.checked_add(signed(trailing.min(1)))?")
+    breaks("the sign is lost", "if parts.negative {\n        out.push(b'-');\n    }", "")
+
+with part("fingerprint", "fingerprint.rs") as breaks:
+    breaks("fields run together",
+           "self.0.update((field.len() as u64).to_le_bytes());\n        self.0.update(field);",
+           "self.0.update(field);")
+    breaks("null is not absent", 'b"null" | b"{}" | b"\\"\\"" =>', 'b"{}" | b"\\"\\"" =>')
+    breaks("a string that holds an object is a string",
+           "&& inner.trim_start().starts_with('{')",
+           "&& inner.trim_start().starts_with('#')")
+    breaks("the method does not matter", "frames.add(request.method.as_bytes());\n", "")
+    breaks("the path does not matter", "frames.add(request.path.as_bytes());\n", "")
+    breaks("two API keys share a counter",
+           "frames.add_sorted(request.descriptors);",
+           "frames.add_sorted(&request.descriptors[..0]);")
+    breaks("the order of the query matters", "sorted.sort_unstable();", "sorted.truncate(sorted.len());")
+    breaks("a JSON body counts byte by byte", "Ok(Ok(())) => frames.add_tagged(b'j', writer.written()),",
+           "Ok(Ok(())) => frames.add_tagged(b'j', request.body),")
+    breaks("a set depends on its order", "members.sort_unstable();\n", "")
+
+with part("normalise", "normalise.rs") as breaks:
+    breaks("colours count", r'rule(r"\x1b\[[0-?]*[ -/]*[@-~]", b""),', r'rule(r"\x1b\[[0-?]*[ -/]*[@-~]", b" "),')
+    breaks("small hex numbers are addresses", "0x[0-9A-Fa-f]{6,16}", "0x[0-9A-Fa-f]{1,16}")
+    breaks("line and column are a time", r"\b\d{1,2}:\d{2} ?[AaPp][Mm]\b", r"\b\d{1,2}:\d{2}(?: ?[AaPp][Mm])?\b")
+    breaks("git hashes are folded", "rule(r\"\\b0x[0-9A-Fa-f]{6,16}\\b\"", "rule(r\"\\b(?:0x)?[0-9A-Fa-f]{6,16}\\b\"")
+    breaks("every path under /tmp is temporary",
+           "[^\\s/'\":,;()<>]*[0-9][^\\s/'\":,;()<>]*|tmp",
+           "[^\\s/'\":,;()<>]*|tmp")
+    breaks("the tail of a long result is not looked at", "self.fold(&bytes[bytes.len() - LOOK_AT..], out);", "")
+    breaks("white space at the end of a line counts",
+           "matches!(out.last(), Some(b' ' | b'\\t' | b'\\r'))",
+           "matches!(out.last(), Some(b'\\r'))")
+    breaks("a tool's own patterns are ignored",
+           "own.iter().map(String::as_str)",
+           "own.iter().skip(9).map(String::as_str)")
+    breaks("a pattern that fits everywhere is accepted",
+           'if regex.is_match("") {',
+           'if regex.is_match("") && pattern.is_empty() {')
+    breaks("a duration in words counts",
+           "(?:seconds?|secs?|minutes?|mins?|hours?|hrs?)\\b|",
+           "(?:minutes?|mins?|hours?|hrs?)\\b|")
+
+with part("outcome", "outcome.rs") as breaks:
+    breaks("the words count more than the status", "Some(Status::Success) => (false, false),\n", "")
+    breaks("an exit code of zero does not count",
+           "_ if has(Signal::ExitZero) && !has(Signal::ExitNonZero) => (false, false),\n", "")
+    breaks("a long text that talks about errors is a failure",
+           "const SHORT: usize = 600;",
+           "const SHORT: usize = 600_000;")
+    breaks("a failure at the head of a long text is none",
+           "_ => (signals.error_first && error_line.is_some(), error_line.is_some()),",
+           "_ => (false, error_line.is_some()),")
+    breaks("only the head of a long result is read", "signals.read(&normal[normal.len() - EDGE..], false);", "")
+    breaks("the names in an error tell classes apart",
+           "b'\\'' if !(last as char).is_ascii_alphanumeric() => Some(b'\\''),",
+           "")
+    breaks("the numbers in an error tell classes apart", "fold = b'0';\n", "")
+    breaks("the paths in an error tell classes apart",
+           "} else if *byte == b'/' || *byte == b'~' {",
+           "} else if *byte == b'~' {")
+    breaks("every missing command is a class of its own",
+           'const ONE_CLASS: &[&str] = &["command not found", ', 'const ONE_CLASS: &[&str] = &[')
+    breaks("what is not completed is final",
+           "terminal: short && has(Signal::Terminal) && !has(Signal::InProgress)",
+           "terminal: short && has(Signal::Terminal)")
+    breaks("a page about rate limits is transient",
+           "&& short\n                && has(Signal::Transient)", "&& has(Signal::Transient)")
+    breaks("a success that talks about a time-out is transient",
+           "transient: (failed || (status.is_none() && text.len() <= BRIEF))",
+           "transient: (failed || text.len() <= BRIEF)")
+    breaks("a pending call has answered", "known: status != Some(Status::Pending)", "known: true")
+    breaks("a newline inside of JSON ends no line",
+           "if text.get(at + 1) == Some(&b'n') {",
+           "if text.get(at + 1) == Some(&b'\\n') {")
+    breaks("an error that is only a status has no class",
+           "let class = if failed { EMPTY } else { 0 };",
+           "let class = 0;")
+
+with part("effect", "effect.rs") as breaks:
+    breaks("a guess wins over what is declared", "declared.or(guess.effect)", "guess.effect.or(declared)")
+    breaks("every editor command writes", 'matches!(subcommand, b"view" | b"read"', 'matches!(subcommand, b"read"')
+    breaks("an insert is no verb of SQL",
+           'b"insert", b"update", b"delete", b"create"',
+           'b"update", b"delete", b"create"')
+    breaks("the server's name says what a call does",
+           'name.strip_prefix("mcp__").and_then(', 'name.strip_prefix("mcp##").and_then(', "tool_name.rs")
+    breaks("getJobStatus is one word",
+           "byte.is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase()",
+           "byte.is_ascii_uppercase() && bytes[at - 1].is_ascii_digit()", "tool_name.rs")
+    breaks("a status is asked for, not waited for",
+           'b"poll" | b"wait" | b"status"',
+           'b"poll" | b"wait"', "tool_name.rs")
+    breaks("an old text is not kept", 'b"old" | b"old_str"', 'b"old_str"')
+    breaks("to-do lists are writes", "if says.has(Word::Notes) {", "if says.has(Word::Notes) && tool.is_empty() {")
+    breaks("what gets updates writes", "if says.starts_with(Word::Read) {", "if says.starts_with(Word::Run) {")
+    breaks("a declared tool still moves", "moves: guess.moves && declared.is_none(),", "moves: guess.moves,")
+    breaks("an argument vector is no command", "b'[' | b']' | b'\"' | b','", "b'[' | b']'")
+    breaks("commands are prose", "prose: !guess.command && is_prose(canonical)", "prose: is_prose(canonical)")
+
+with part("shell", "shell.rs") as breaks:
+    breaks("what is quoted is a command",
+           "(None, b'\\'' | b'\"' | b'`') => quote = Some(*byte),",
+           "(None, b'`') => quote = Some(*byte),")
+    breaks("a here-document is commands",
+           "at = behind_heredoc(command, at, mark);",
+           "at += behind_heredoc(command, at, mark) & mark.len() & 0;")
+    breaks("output to nowhere is a write", '&& !target.starts_with(b"/dev/")', "")
+    breaks("output into a file is no write",
+           "segment.redirected |= !duplicate && ",
+           "segment.redirected |= duplicate && ")
+    breaks("sed never writes", 'b"sed" | b"perl" | b"ruby" if self.in_place', 'b"perl" | b"ruby" if self.in_place')
+    breaks("sudo is a verb", 'b"sudo", b"time", b"env"', 'b"time", b"env"')
+    breaks("uv run hides what it runs", 'word == b"run" && RUNNERS', 'word == b"runs" && RUNNERS')
+    breaks("variables are verbs", "|| is_assignment(word)\n", "|| (is_assignment(word) && word.is_empty())\n")
+    breaks("git only reads",
+           "| b\"tag\" => Verb::Read,\n        _ => Verb::Write,",
+           "| b\"tag\" => Verb::Read,\n        _ => Verb::Read,")
+    breaks("a read beside a write hides it",
+           "let effect = if self.write {",
+           "let effect = if self.write && !self.read {")
+    breaks("a cd before a command moves",
+           "let moves = self.moved && !self.write && !self.unknown && !self.read && !self.test && !self.wait;",
+           "let moves = self.moved;")
+    breaks("tests read one file", "broad: self.test || self.unknown }", "broad: self.unknown }")
+    breaks("docker run waits", 'if verb != b"docker" || next != b"run" =>', "if !verb.is_empty() =>")
+    breaks("comments are commands",
+           "b'#' => at = memchr::memchr(b'\\n', &command[at..]).map_or(command.len(), |end| at + end),",
+           "b'#' => at += 1,")
+
+with part("args", "args.rs") as breaks:
+    breaks("digits of a name are numbers", "if named {", "if named && digits > 9 {")
+    breaks("a file in a folder is not in it", "if !written || folder.is_empty() {", "if written || folder.is_empty() {")
+    breaks("a file is known by its whole path only", "self.add(&path[slash + 1..]);", "self.add(&path[..slash]);")
+    breaks("what names nothing is apart from everything",
+           "!mine.is_empty()\n            && !theirs.is_empty()\n            && ",
+           "")
+    breaks("more places than are kept are forgotten", "None => self.overflow = true,", "None => {}")
+    breaks("a line number is part of a file's name", "path.split(|byte| *byte == b':').next().unwrap_or(path)", "path")
+    breaks("an address is a file", '|| word.starts_with(b"http")', "")
+    breaks("a string's braces count", "b'\"' => at += 1 + end_of_string(&value[at + 1..]),", "b'\"' => {}")
+
+with part("words", "words.rs") as breaks:
+    breaks("case matters", "letters[at] = byte.to_ascii_lowercase();", "letters[at] = byte;")
+    breaks("field names are words", "if behind.first() != Some(&b':') {", "if behind.first() != Some(&b'#') {")
+    breaks("an escape's letter is a letter", "skip = escaped && !skip && *byte == b'\\\\';", "skip = false;")
+    breaks("numbers are no names",
+           "if word.digits || (word.capital && word.letters > 1) {",
+           "if word.capital && word.letters > 1 {")
+    breaks("the first word of a sentence is a name",
+           "byte.is_ascii_uppercase() && !sentence_starts;", "byte.is_ascii_uppercase();")
+    breaks("capitalised words are no names",
+           "if word.digits || (word.capital && word.letters > 1) {",
+           "if word.digits {")
+    breaks("I am somebody", "(word.capital && word.letters > 1)", "word.capital")
+    breaks("runs of digits stay apart",
+           "rest.iter().take_while(|byte| byte.is_ascii_digit()).count()..];", "1..];")
+    breaks("all words share a few bits",
+           ".wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;",
+           ".wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62;")
+
+
+# ── Running them ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--only", metavar="NAME", help="a part's name, or a piece of a description")
+    options.add_argument("--list", action="store_true", help="only list the mutations")
+    options = options.parse_args()
+    sys.stdout.reconfigure(line_buffering=True)
+
+    chosen = [mutation for mutation in MUTATIONS if is_chosen(mutation, options.only)]
+    if options.list or not chosen:
+        print(*chosen or [f"no mutation is called {options.only!r}"], sep="\n")
+        return 0 if chosen else 2
+    copy_tree()
+    if (failed := run_tests([])) is not None:
+        print(f"the tests are red before anything is broken:\n{failed}")
+        return 2
+
+    verdicts: dict[Mutation, str] = {}
+    for number, mutation in enumerate(chosen, 1):
+        start = time.monotonic()
+        verdict, why = judge(mutation)
+        verdicts[mutation] = verdict
+        seconds = time.monotonic() - start
+        print(f"[{number}/{len(chosen)}] {verdict:8} {mutation}  ({seconds:.0f} s; {why})")
+    return summary(verdicts)
+
+
+def is_chosen(mutation: Mutation, only: str | None) -> bool:
+    parts = {other.part for other in MUTATIONS}
+    return only is None or (mutation.part == only if only in parts else only in str(mutation))
+
+
+def judge(mutation: Mutation) -> tuple[str, str]:
+    """Makes the mutation in the copy, runs the tests, and takes it back."""
+    path = TREE / SOURCE / mutation.file
+    original = path.read_text()
+    if original.count(mutation.old) != 1:
+        return "stale", f"found {original.count(mutation.old)} times in {mutation.file}"
+    path.write_text(original.replace(mutation.old, mutation.new))
+    try:
+        failed = run_tests(quickest(mutation))
+    finally:
+        path.write_text(original)
+    if failed is None:
+        return "survived", mutation.file
+    if "could not compile" in failed or "failed to run custom build" in failed:
+        print(failed)
+        return "broken", "does not compile"
+    return "killed", first_red(failed)
+
+
+def quickest(mutation: Mutation) -> list[str]:
+    """The tests that most likely see it: building them alone takes half the time."""
+    seen_from_outside = mutation.file.startswith("redundancy") and mutation.part not in ("chant", "guard")
+    return ["--test", "redundancy"] if seen_from_outside else ["--lib"]
+
+
+def run_tests(first: list[str]) -> str | None:
+    """The output of the first run that fails, or `None`. Doc tests are slow and come last."""
+    for targets in ([first] if first else []) + [["--lib", "--tests"], ["--doc"]]:
+        status, output = cargo(["test", "--quiet", *PACKAGE, *targets])
+        if status != 0:
+            return output
+    return None
+
+
+def cargo(arguments: list[str]) -> tuple[int, str]:
+    # The same random cases each time, and no time lost on making a failure small.
+    fixed = {"PROPTEST_RNG_SEED": "17", "PROPTEST_MAX_SHRINK_ITERS": "0", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
+    environment = {**os.environ, **fixed, "CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never"}
+    process = subprocess.Popen(
+        ["cargo", *arguments], cwd=TREE, env=environment, text=True, errors="replace", start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )
+    try:
+        output, _ = process.communicate(timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return 1, "---- it ran for ever ----"
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return process.returncode, output
+
+
+def first_red(output: str) -> str:
+    """The name of the first test that failed."""
+    names = [line.split()[1] for line in output.splitlines() if line.startswith("---- ") and len(line.split()) > 1]
+    return names[0] if names else "a test ended early"
+
+
+def copy_tree() -> None:
+    """Brings the copy up to date; files that are equal keep their time, so that little is compiled again."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    )
+    wanted = {Path(name) for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()}
+    if TREE.exists():
+        for path in [path for path in TREE.rglob("*") if path.is_file()]:
+            if path.relative_to(TREE) not in wanted:
+                path.unlink()
+    for name in wanted:
+        source, copy = ROOT / name, TREE / name
+        if not copy.exists() or copy.read_bytes() != source.read_bytes():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copy)
+
+
+def summary(verdicts: dict[Mutation, str]) -> int:
+    kinds = ["killed", "survived", "stale", "broken"]
+    print(f"\n{'part':<20}{'all':>6}" + "".join(f"{kind:>10}" for kind in kinds))
+    for name in [*dict.fromkeys(mutation.part for mutation in verdicts), None]:
+        found = [verdict for mutation, verdict in verdicts.items() if name in (mutation.part, None)]
+        print(f"{name or 'all':<20}{len(found):>6}" + "".join(f"{found.count(kind) or '–':>10}" for kind in kinds))
+    left = [(mutation, verdict) for mutation, verdict in verdicts.items() if verdict != "killed"]
+    for mutation, verdict in left:
+        print(f"{verdict}: {mutation}")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
