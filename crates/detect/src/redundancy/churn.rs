@@ -40,7 +40,7 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
             // The very same call with another answer: it moves.
             () if print.call == now.call && !same_failure(print, now) => Sight::Other,
             () if print.tool != now.tool => Sight::Unrelated,
-            () => sight_if(same_failure(print, now) && near_args(print, now, 0.5)),
+            () => Sight::same_if(same_failure(print, now) && near_args(print, now, 0.5)),
         },
     );
     let row = occurrences(
@@ -57,7 +57,7 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
         recent(window, now),
         now,
         |print| changes_failure(print, now),
-        |print| sight_if(same_failure(print, now)),
+        |print| Sight::same_if(same_failure(print, now)),
     );
     let by_tool = || identity(now.tool, now.outcome.class.into());
     let near = NEAR_FAILING.sight(by_tool, now, near);
@@ -87,7 +87,7 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
                 && print.outcome.result == now.outcome.result
                 && print.words.all.jaccard(&now.words.all) >= 0.8
                 && same_names(print, now);
-            sight_if(same)
+            Sight::same_if(same)
         },
     );
     ONE_ANSWER.sight(|| identity(now.tool, now.outcome.result), now, steps)
@@ -123,7 +123,7 @@ pub(super) fn put_aside(window: &Window, now: &Print) -> Option<Sighting> {
         window.earlier(now).take(LONG_REACH - 1),
         now,
         |print| print.fresh_write && print.is_write(),
-        |print| sight_if(is_put_aside(print) && print.tool == now.tool && near_args(print, now, 0.6)),
+        |print| Sight::same_if(is_put_aside(print) && print.tool == now.tool && near_args(print, now, 0.6)),
     );
     PUT_ASIDE.sight(|| identity(now.tool, 1), now, steps)
 }
@@ -142,7 +142,7 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
             let alike = || print.words.all.jaccard(&now.words.all) >= 0.6 && same_names(print, now);
             // What was answered in another way has moved on.
             let moved_on = print.outcome.facts.failed != now.outcome.facts.failed;
-            sight_if(print.tool == now.tool && is_question(print) && !moved_on && alike())
+            Sight::same_if(print.tool == now.tool && is_question(print) && !moved_on && alike())
         },
     );
     SAME_QUESTION.sight(|| identity(now.tool, 0), now, steps)
@@ -159,10 +159,6 @@ fn is_question(print: &Print) -> bool {
 
 fn recent<'a>(window: &'a Window, now: &Print) -> impl Iterator<Item = &'a Print> + Clone + use<'a> {
     window.earlier(now).take(REACH - 1).filter(|print| print.form == Form::Call)
-}
-
-const fn sight_if(same: bool) -> Sight {
-    if same { Sight::Same } else { Sight::Unrelated }
 }
 
 fn same_failure(print: &Print, now: &Print) -> bool {

@@ -23,10 +23,10 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
         return None;
     }
     let texts = || window.earlier(now).take(REACH);
-    let same = occurrences(texts(), now, |_| false, |print| sight_if(says_the_same(print, now)));
-    let near = occurrences(texts(), now, learned, |print| sight_if(speaks_alike(print, now, 0.9)));
-    let alike = occurrences(texts(), now, learned, |print| sight_if(speaks_alike(print, now, 0.6)));
-    let canned = occurrences(texts(), now, learned, |print| sight_if(gets_the_same_reply(print, now)));
+    let same = occurrences(texts(), now, |_| false, |print| Sight::same_if(says_the_same(print, now)));
+    let near = occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(print, now, 0.9)));
+    let alike = occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(print, now, 0.6)));
+    let canned = occurrences(texts(), now, learned, |print| Sight::same_if(gets_the_same_reply(print, now)));
     let identity = || Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
     let sightings = [
         SAME.sight(identity, now, same),
@@ -58,8 +58,4 @@ fn speaks_alike(print: &Print, now: &Print, alike: f32) -> bool {
 /// A call that was new and went well: whoever speaks after it speaks about something new.
 fn learned(print: &Print) -> bool {
     print.form == Form::Call && print.news
-}
-
-const fn sight_if(same: bool) -> Sight {
-    if same { Sight::Same } else { Sight::Unrelated }
 }

@@ -131,6 +131,13 @@ pub(super) enum Sight {
     Unrelated,
 }
 
+impl Sight {
+    /// The same thing, or something else that changes nothing.
+    pub(super) const fn same_if(same: bool) -> Self {
+        if same { Self::Same } else { Self::Unrelated }
+    }
+}
+
 /// The earlier occurrences that lead up to `now`, newest first: back to the first step that `cut` says no count
 /// crosses, or to another answer. Occurrences of one round count once, and a cut in the round of an occurrence counts
 /// as behind it, so that the order inside a round never matters.
