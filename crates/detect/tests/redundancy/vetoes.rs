@@ -425,3 +425,11 @@ fn a_move_that_failed_changes_nothing() {
         .collect();
     assert!(loops(&run).contains(&Kind::Repeat));
 }
+
+#[test]
+fn back_off_is_counted_for_each_call_apart() {
+    let limited = |page| {
+        call("http_get", &format!("{{\"page\":{page}}}"), "429 Too Many Requests").status(Status::Failure)
+    };
+    assert_eq!(findings(&[limited(1), limited(2), limited(1)]), []);
+}
