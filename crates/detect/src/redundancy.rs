@@ -244,21 +244,27 @@ impl Redundancy {
         print.news = !print.again && is_answered_well(print);
         print.fresh_write = changes_something(print);
         print.returned = oscillation::returns(window, print);
-        let sightings = [
+        let exact = [
             repeat::repeat(window, print),
             repeat::failing_repeat(window, print),
-            repeat::retry(window, print),
             repeat::unknown_tool(window, print),
-            churn::failing(window, print),
-            churn::one_answer(window, print),
-            churn::same_question(window, print),
-            churn::put_aside(window, print),
-            churn::nothing_found(window, print),
             cycle::sweep(window, print),
             oscillation::oscillation(window, print),
-            monologue::monologue(window, print),
         ];
-        let best = Sighting::strongest(sightings.into_iter().flatten());
+        let mut best = Sighting::strongest(exact.into_iter().flatten());
+        // What is near-equal names a loop less well, so it is looked for only where there is none yet.
+        if best.as_ref().is_none_or(|best| best.severity < Severity::Loop) {
+            let near = [
+                repeat::retry(window, print),
+                churn::failing(window, print),
+                churn::one_answer(window, print),
+                churn::same_question(window, print),
+                churn::put_aside(window, print),
+                churn::nothing_found(window, print),
+                monologue::monologue(window, print),
+            ];
+            best = Sighting::strongest(best.into_iter().chain(near.into_iter().flatten()));
+        }
         self.seen.extend(best.map(|best| best.into_finding(step, print.index)));
     }
 
