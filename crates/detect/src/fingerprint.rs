@@ -50,13 +50,23 @@ impl Fingerprint {
         frames.add(request.method.as_bytes());
         frames.add(request.path.as_bytes());
         frames.add_sorted(request.query);
-        with_scratch(|Scratch { writer, .. }| {
-            match std::str::from_utf8(request.body).map(|text| writer.write(text, &[])) {
-                Ok(Ok(())) => frames.add_tagged(b'j', writer.written()),
-                _ => frames.add_tagged(b'b', request.body),
-            }
-        });
+        frames.add_document(request.body);
         frames.add_sorted(request.descriptors);
+        frames.finish()
+    }
+
+    /// The fingerprint of a document: JSON in canonical form, so key order and white space do not matter; anything
+    /// else byte by byte.
+    ///
+    /// ```
+    /// use loopbreaker::Fingerprint;
+    /// let one = Fingerprint::of_document(br#"{"a": 1, "b": [2]}"#);
+    /// assert_eq!(one, Fingerprint::of_document(br#"{"b":[2.0],"a":1}"#));
+    /// assert_ne!(one, Fingerprint::of_document(b"a=1&b=2"));
+    /// ```
+    pub fn of_document(document: &[u8]) -> Self {
+        let mut frames = Frames::new(b"document");
+        frames.add_document(document);
         frames.finish()
     }
 
@@ -83,8 +93,8 @@ impl Fingerprint {
         &self.0
     }
 
-    /// The first 128 bits: enough to tell steps of one window apart.
-    pub(crate) fn short(&self) -> u128 {
+    /// The first 128 bits: enough to tell apart whatever one process remembers.
+    pub fn short(&self) -> u128 {
         u128::from_le_bytes(std::array::from_fn(|index| self.0[index]))
     }
 }
@@ -232,6 +242,16 @@ impl Frames {
     fn add_tagged(&mut self, tag: u8, field: &[u8]) {
         self.0.update([tag]);
         self.add(field);
+    }
+
+    /// JSON in canonical form, anything else as it is.
+    fn add_document(&mut self, document: &[u8]) {
+        with_scratch(|Scratch { writer, .. }| {
+            match std::str::from_utf8(document).map(|text| writer.write(text, &[])) {
+                Ok(Ok(())) => self.add_tagged(b'j', writer.written()),
+                _ => self.add_tagged(b'b', document),
+            }
+        });
     }
 
     fn add_sorted(&mut self, pairs: &[(&str, &str)]) {

@@ -88,7 +88,7 @@ pub use identical_request::{IdenticalRequest, RequestCount};
 pub use ladder::{Action, Ladder};
 pub use outcome::Outcome;
 pub use pattern::ToolPattern;
-pub use redundancy::{Chant, Foresight, Redundancy};
+pub use redundancy::{Chant, Foresight, Redundancy, RedundancyRules};
 pub use replay::{Replay, ReplayRules, Report, Wasted};
 pub use semantic::{Delta, Semantic, SemanticReading, similarity};
 pub use sentinel::{Sentinel, SentinelBlock, SentinelScope};

@@ -18,6 +18,7 @@ mod window;
 use std::sync::Arc;
 
 pub use chant::Chant;
+pub use rules::RedundancyRules;
 
 use crate::config::{Effect, RedundancyConfig};
 use crate::finding::{Finding, Kind, Severity};
@@ -67,6 +68,7 @@ impl Redundancy {
         Self::with_rules(Rules::compile(config))
     }
 
+    /// A detector for one session, with settings that were compiled before.
     pub(crate) fn with_rules(rules: Arc<Rules>) -> Self {
         Self {
             rules,
@@ -209,6 +211,26 @@ impl Redundancy {
     /// How many steps it has taken in.
     pub const fn steps(&self) -> usize {
         self.next
+    }
+
+    /// Whether new words from outside, or a compaction, came after this step: what was found there is past.
+    ///
+    /// ```
+    /// use loopbreaker::{Redundancy, RedundancyConfig, Step};
+    ///
+    /// let mut detector = Redundancy::new(&RedundancyConfig::default());
+    /// detector.observe(&Step::call("bash", r#"{"command":"ls"}"#).answered("a b", None));
+    /// assert!(!detector.has_news_since(0));
+    /// detector.observe(&Step::heard("Look at the other folder."));
+    /// assert!(detector.has_news_since(0));
+    /// ```
+    pub const fn has_news_since(&self, step: usize) -> bool {
+        self.window.fresh_from() > step
+    }
+
+    /// How many bytes it holds, itself included.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.window.bytes()
     }
 
     fn enter_round(&mut self, step: &Step<'_>, index: usize, findings: &mut Vec<Finding>) {

@@ -5,6 +5,32 @@ use std::sync::Arc;
 use crate::config::{RedundancyConfig, ToolProfile, best_match};
 use crate::normalise::Normaliser;
 use crate::pattern::ToolPattern;
+use crate::redundancy::Redundancy;
+
+/// The settings of [`Redundancy`], compiled once for any number of sessions.
+///
+/// ```
+/// use loopbreaker::{RedundancyConfig, RedundancyRules, Step};
+///
+/// let rules = RedundancyRules::compile(&RedundancyConfig::default());
+/// let (mut one, mut other) = (rules.detector(), rules.detector());
+/// let step = Step::call("bash", r#"{"command":"ls"}"#).answered("a b", None);
+/// assert_eq!(one.observe(&step), other.observe(&step));
+/// ```
+#[derive(Debug, Clone)]
+pub struct RedundancyRules(Arc<Rules>);
+
+impl RedundancyRules {
+    /// Compiles the settings.
+    pub fn compile(config: &RedundancyConfig) -> Self {
+        Self(Rules::compile(config))
+    }
+
+    /// A detector for one session.
+    pub fn detector(&self) -> Redundancy {
+        Redundancy::with_rules(Arc::clone(&self.0))
+    }
+}
 
 /// Settings in the form that sessions use.
 #[derive(Debug)]

@@ -91,6 +91,16 @@ impl Window {
             .filter(|print| print.is_agents())
     }
 
+    /// The first step that stands behind no new words.
+    pub(super) const fn fresh_from(&self) -> usize {
+        self.fresh_from
+    }
+
+    /// How many bytes the prints take.
+    pub(super) fn bytes(&self) -> usize {
+        self.prints.capacity() * size_of::<Print>()
+    }
+
     pub(super) fn clear(&mut self) {
         self.prints.clear();
         self.fresh_from = 0;
