@@ -1,5 +1,7 @@
 //! The arguments. Their doc comments are the help.
 
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
@@ -17,10 +19,41 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Serve(ServeArgs),
     Replay(ReplayArgs),
     Check(CheckArgs),
     Demo(DemoArgs),
     Completions(CompletionsArgs),
+}
+
+/// Run the gateway: point your agents' base URL at it, and loops are seen and broken
+///
+/// Needs no config: without one, loops in tool calls are hinted, throttled and then refused, and nothing else changes.
+#[derive(Debug, Parser)]
+#[command(after_help = SERVE_NOTES)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArg,
+
+    /// Where to listen [default: 127.0.0.1:4141]; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// Send every dialect to this base URL, instead of the providers' own
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+
+    /// Where files are kept [default: ~/.local/state/loopbreaker]
+    #[arg(long, value_name = "DIR", env = "LOOPBREAKER_DATA_DIR", hide_env_values = true, value_hint = ValueHint::DirPath)]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// Threads that serve [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<NonZeroUsize>,
+
+    /// How requests are logged on stderr: json, human or off [default: human on a terminal, else json]
+    #[arg(long, value_name = "FORMAT", value_parser = ["json", "human", "off"])]
+    pub(crate) log_format: Option<String>,
 }
 
 /// Say what would have fired in recorded runs, when, why, and what it would have saved
@@ -125,6 +158,7 @@ fn format_parser() -> impl TypedValueParser<Value = Format> {
 
 const EXAMPLES: &str = "\
 Examples:
+  loopbreaker serve                           the gateway, on 127.0.0.1:4141
   loopbreaker demo                            watch it find loops
   loopbreaker replay run.jsonl                what would have fired in a recorded run
   loopbreaker replay *.jsonl --html out.html  the same as a page for the browser
@@ -132,6 +166,17 @@ Examples:
 
 Exit codes: 0 fine, 1 a config or an input is wrong or cannot be read, 2 usage, 3 a loop was found
 (`replay --fail-on-loop`)";
+
+const SERVE_NOTES: &str = "\
+Examples:
+  loopbreaker serve
+  loopbreaker serve -c loopbreaker.yaml --listen 127.0.0.1:8080
+  loopbreaker serve --upstream http://127.0.0.1:11434
+  OPENAI_BASE_URL=http://127.0.0.1:4141/v1 python agent.py
+
+SIGHUP, or a change of the config file, reloads it; SIGTERM lets open streams end.
+
+Exit codes: 0 it was told to stop, 1 the config is wrong or the port is taken, 2 usage";
 
 const REPLAY_NOTES: &str = "\
 Examples:

@@ -16,8 +16,8 @@ use crate::number::counted;
 use crate::terminal::{self, printable, wrap};
 
 pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
-    let file = config_file::find(args.config.file.as_deref())?;
-    let checked = file.as_ref().map_or_else(|| Ok(Config::default()), |file| Config::parse(&file.text));
+    let mut file = config_file::find(args.config.file.as_deref())?;
+    let checked = file.as_mut().map_or_else(|| Ok(Config::default()), ConfigFile::parse);
     if args.json {
         document::write(io::stdout().lock(), file.as_ref().map(|file| &*file.name), &checked)?;
     } else {
@@ -75,10 +75,11 @@ fn show_problems<W: Write>(out: &mut W, file: &ConfigFile, problems: &[Problem])
 
 fn show_problem<W: Write>(out: &mut W, file: &ConfigFile, problem: &Problem) -> io::Result<()> {
     let key = if problem.path.is_empty() { String::new() } else { format!("{}: ", problem.path) };
-    let place = format!("{}:{}:{}", file.name, problem.line, problem.column);
+    let (name, text) = file.place_of(problem);
+    let place = format!("{name}:{}:{}", problem.line, problem.column);
     let (place, message) = (printable(&place), format!("{key}{}", problem.message));
     writeln!(out, "{BOLD}{place}{BOLD:#}: {}", printable(&message))?;
-    snippet::write(out, &file.text, problem.line, problem.column)?;
+    snippet::write(out, text, problem.line, problem.column)?;
     match &problem.hint {
         Some(hint) => writeln!(out, "  {HINT}hint:{HINT:#} {}", printable(hint)),
         None => Ok(()),

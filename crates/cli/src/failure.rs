@@ -1,5 +1,6 @@
 //! Why a command gave up, and what to do next.
 
+use std::fmt;
 use std::io::{self, Write as _};
 
 use anstyle::{AnsiColor, Style};
@@ -37,6 +38,15 @@ impl Failure {
             }
         }
         Exit::Problem
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Told { message, .. } => f.write_str(message),
+            Self::Output(error) => error.fmt(f),
+        }
     }
 }
 

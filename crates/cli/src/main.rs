@@ -9,6 +9,7 @@ mod exit;
 mod failure;
 mod number;
 mod replay;
+mod serve;
 mod terminal;
 
 use std::process::ExitCode;
@@ -16,8 +17,13 @@ use std::process::ExitCode;
 use args::{Args, Command};
 use clap::Parser as _;
 
+/// Memory that many threads ask for and give back all the time is what this allocator is made for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
+        Command::Serve(args) => serve::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -22,7 +22,6 @@ use std::path::Path;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 use loopbreaker::{DetectorsConfig, ReplayRules};
-use loopbreaker_config::Config;
 use loopbreaker_trace::Options;
 
 use crate::args::{Args, ReplayArgs};
@@ -104,13 +103,13 @@ fn view(args: &ReplayArgs) -> Box<dyn runs::View> {
 }
 
 fn detectors(args: &ReplayArgs) -> Result<DetectorsConfig, Failure> {
-    let Some(file) = config_file::find(args.config.file.as_deref())? else {
+    let Some(mut file) = config_file::find(args.config.file.as_deref())? else {
         return Ok(DetectorsConfig::default());
     };
-    let name = &file.name;
-    match Config::parse(&file.text) {
+    match file.parse() {
         Ok(config) => {
             for notice in config.notices.iter().filter(|_| !args.quiet) {
+                let (name, _) = file.place_of(notice);
                 warn(&format!(
                     "{name}:{}:{}: {}: {}",
                     notice.line, notice.column, notice.path, notice.message
@@ -119,10 +118,12 @@ fn detectors(args: &ReplayArgs) -> Result<DetectorsConfig, Failure> {
             Ok(config.detectors)
         }
         Err(problems) => {
-            let first = problems
-                .first()
-                .map(|problem| format!("{}:{}: {}", problem.line, problem.column, problem.message));
-            let message = format!("the config is not sound: {name}:{}", first.unwrap_or_default());
+            let first = problems.first().map(|problem| {
+                let (name, _) = file.place_of(problem);
+                format!("{name}:{}:{}: {}", problem.line, problem.column, problem.message)
+            });
+            let message = format!("the config is not sound: {}", first.unwrap_or_default());
+            let name = &file.name;
             Err(Failure::told(message, format!("`loopbreaker check -c {name}` tells all of it")))
         }
     }

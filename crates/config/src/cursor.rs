@@ -96,6 +96,9 @@ impl<'a> Cursor<'a> {
 
     /// Reports the key of an entry of this map.
     pub(crate) fn refuse_key(self, key: &Key, message: impl Into<String>, hint: impl Into<String>) {
+        if self.report.is_full() {
+            return;
+        }
         let path = Path::Key(self.path, &key.text);
         self.report.problem(Problem::at(key.spot, message).path(path).hint(hint));
     }
@@ -108,6 +111,19 @@ impl<'a> Cursor<'a> {
     /// Reads what stands below this value.
     pub(crate) fn step<T>(self, path: &Path<'_>, node: &Node, read: impl FnOnce(Cursor<'_>) -> T) -> T {
         read(Cursor { node, path, report: self.report })
+    }
+
+    /// The line that the value stands on.
+    pub(crate) const fn line(self) -> u64 {
+        self.node.spot.line
+    }
+
+    pub(crate) const fn is_list(self) -> bool {
+        matches!(self.node.value, Value::List(_))
+    }
+
+    pub(crate) const fn is_map(self) -> bool {
+        matches!(self.node.value, Value::Map(_))
     }
 
     pub(crate) const fn report(self) -> &'a Report {

@@ -12,11 +12,13 @@ pub(crate) struct Fields<'a> {
     map: Cursor<'a>,
     entries: &'a [(Key, Node)],
     accepted: Vec<&'static str>,
+    /// Keys that are known and refused; they are not suggested.
+    foreign: Vec<&'static str>,
 }
 
 impl<'a> Fields<'a> {
     pub(crate) const fn new(map: Cursor<'a>, entries: &'a [(Key, Node)]) -> Self {
-        Self { map, entries, accepted: Vec::new() }
+        Self { map, entries, accepted: Vec::new(), foreign: Vec::new() }
     }
 
     /// The value of a key: `default` when it is absent.
@@ -43,10 +45,45 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A key whose value is checked and not used yet.
+    /// The value of a key that may be left out and has no default.
+    pub(crate) fn optional<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(Cursor<'_>) -> Read<T>,
+    ) -> Read<Option<T>> {
+        self.field(name, None, |value| read(value).map(Some))
+    }
+
+    /// The value of a key that must be there.
+    pub(crate) fn required<T>(
+        &mut self,
+        name: &'static str,
+        hint: &str,
+        read: impl FnOnce(Cursor<'_>) -> Read<T>,
+    ) -> Read<T> {
+        match self.optional(name, read)? {
+            Some(value) => Ok(value),
+            None => Err(self.map.refuse(format!("`{name}` is missing"), hint)),
+        }
+    }
+
+    /// A key whose value is checked and not used.
     pub(crate) fn check<T>(&mut self, name: &'static str, read: impl FnOnce(Cursor<'_>) -> Read<T>) {
         // What is wrong with it is on the report already.
-        drop(self.field(name, None, |value| read(value).map(Some)));
+        drop(self.optional(name, read));
+    }
+
+    /// A key of another product's format that has no counterpart here: refused by name, with the next step.
+    pub(crate) fn foreign(&mut self, name: &'static str, message: &str, hint: &str) {
+        self.foreign.push(name);
+        if let Some((key, _)) = self.entries.iter().find(|(key, _)| &*key.text == name) {
+            self.map.refuse_key(key, message, hint);
+        }
+    }
+
+    /// A key that means nothing, here as where it comes from.
+    pub(crate) fn ignored(&mut self, name: &'static str) {
+        self.foreign.push(name);
     }
 
     /// Whether the key is there.
@@ -64,7 +101,8 @@ impl<'a> Fields<'a> {
 
     /// Reports every key that nobody asked for.
     pub(crate) fn finish(self) {
-        for (key, _) in self.entries.iter().filter(|(key, _)| !self.accepted.contains(&&*key.text)) {
+        let known = |name: &str| self.accepted.contains(&name) || self.foreign.contains(&name);
+        for (key, _) in self.entries.iter().filter(|(key, _)| !known(&key.text)) {
             if self.map.report().is_full() {
                 return;
             }

@@ -3,9 +3,14 @@
 //! These are functions and not methods, so that a section can hand them on by name, as in
 //! `fields.check("url", text)`.
 
+use std::fmt::Display;
+use std::str::FromStr;
 use std::time::Duration;
 
+use loopbreaker::Timestamp;
+
 use crate::cursor::{Cursor, Read};
+use crate::moment;
 use crate::path::quote;
 use crate::scalar::{Meaning, meaning};
 use crate::units::{self, UnitError};
@@ -20,6 +25,15 @@ pub(crate) fn text(value: Cursor<'_>) -> Read<String> {
         }
         _ => Err(value.mismatch("text", "write a text, or remove the key")),
     }
+}
+
+/// A text with something in it.
+pub(crate) fn filled(value: Cursor<'_>) -> Read<String> {
+    let text = text(value)?;
+    if text.trim().is_empty() {
+        return Err(value.refuse("this text is empty", "write something, or remove the key"));
+    }
+    Ok(text)
 }
 
 /// `true` or `false`.
@@ -37,6 +51,15 @@ pub(crate) fn flag(value: Cursor<'_>) -> Read<bool> {
 
 /// A whole number that is not negative.
 pub(crate) fn whole(value: Cursor<'_>) -> Read<u32> {
+    whole_up_to(value, &u32::MAX)
+}
+
+/// The same for what grows beyond 32 bits, such as tokens in a month.
+pub(crate) fn large_whole(value: Cursor<'_>) -> Read<u64> {
+    whole_up_to(value, &u64::MAX)
+}
+
+fn whole_up_to<T: FromStr + Display>(value: Cursor<'_>, max: &T) -> Read<T> {
     let text = value.scalar().unwrap_or_default();
     match value.meaning() {
         Some(Meaning::Whole) => {
@@ -45,7 +68,7 @@ pub(crate) fn whole(value: Cursor<'_>) -> Read<u32> {
                 return Err(value.refuse(format!("{} is negative", excerpt(text)), hint));
             }
             let digits = text.trim_start_matches(['+', '-']);
-            let too_large = || format!("{} is too large, at most {} is possible", excerpt(text), u32::MAX);
+            let too_large = || format!("{} is too large, at most {max} is possible", excerpt(text));
             digits.parse().map_err(|_| value.refuse(too_large(), "write a smaller number"))
         }
         Some(Meaning::Text) if meaning(text) == Meaning::Whole => {
@@ -66,6 +89,31 @@ pub(crate) fn number(value: Cursor<'_>) -> Read<f64> {
             Err(value.mismatch("a number", &format!("write it without quotes: {}", excerpt(text))))
         }
         _ => Err(value.mismatch("a number", "write a number, such as 0.5")),
+    }
+}
+
+/// A number above zero that is not infinite.
+pub(crate) fn positive(value: Cursor<'_>) -> Read<f64> {
+    match number(value)? {
+        number if number > 0.0 && number.is_finite() => Ok(number),
+        _ => Err(value.refuse("this must be a number above 0", "write a larger number, such as 1")),
+    }
+}
+
+/// A moment, such as `2027-01-01T00:00:00Z`.
+pub(crate) fn moment(value: Cursor<'_>) -> Read<Timestamp> {
+    let text = text(value)?;
+    moment::parse(&text).ok_or_else(|| {
+        let message = format!("{} is no moment with a zone (RFC 3339)", quote(&text));
+        value.refuse(message, "write it like `2027-01-01T00:00:00Z`")
+    })
+}
+
+/// A duration that is not zero.
+pub(crate) fn some_time(value: Cursor<'_>) -> Read<Duration> {
+    match duration(value)? {
+        Duration::ZERO => Err(value.refuse("this must be longer than 0", "write a duration, such as `30s`")),
+        duration => Ok(duration),
     }
 }
 

@@ -19,30 +19,57 @@
 //! remembers lines and columns, within bounds) → `sections` (one file each: the tree to checked types, by
 //! `cursor`, `fields` and `kinds`) → `report` (every problem, in the order of the text).
 
+mod base_url;
 mod compose;
 mod cursor;
 mod explain;
 mod fields;
 mod guard;
+mod header_name;
 mod kinds;
+mod moment;
 mod path;
 mod problem;
 mod report;
 mod scalar;
 mod sections;
+mod store_url;
 mod suggest;
 mod syntax;
 mod tree;
 mod units;
 
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+pub use base_url::{BaseUrl, BaseUrlError};
 use cursor::Cursor;
 use path::Path;
 pub use problem::Problem;
 use report::Report;
-use sections::Sections;
+pub use sections::admin::{Admin, Role, Token};
+pub use sections::global_shadow::GlobalShadow;
+pub use sections::hint::{Hint, Placement};
+pub use sections::kill_switches::KillSwitch;
+pub use sections::log::{LogPlace, LogStore};
+pub use sections::pause::Pause;
+pub use sections::policies::limit_key::LimitKey;
+pub use sections::policies::parts::{
+    Cache, ChantAction, LoopDetection, SemanticPolicy, Similarity, ToolLoops,
+};
+pub use sections::policies::rule::{Limit, Quantity, Rule, Window};
+pub use sections::policies::selector::{PathPattern, Selector, Subject};
+pub use sections::policies::{Mode, Policy};
+pub use sections::prices::{Price, PriceOverrides};
+pub use sections::reject::Reject;
 pub use sections::semantic::{
     SemanticBackend, SemanticHistory, SemanticScope, SemanticService, SemanticTiming,
 };
+pub use sections::state::State;
+pub use sections::throttle::Throttle;
+pub use sections::tls::Tls;
+pub use sections::upstreams::{Breaker, Dialect, Route, Upstreams};
+pub use store_url::StoreUrl;
 
 /// A config that was read and found sound. The default is what an empty file means.
 ///
@@ -50,20 +77,86 @@ pub use sections::semantic::{
 /// use loopbreaker_config::Config;
 /// assert_eq!(Config::parse("# nothing but a comment"), Ok(Config::default()));
 /// ```
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
+    /// Where the gateway listens, and the API, the dashboard, health and metrics with it. `localhost` is read as
+    /// 127.0.0.1; other names are refused, since nothing is looked up here.
+    pub listen: SocketAddr,
+    /// Where the API, the dashboard, health and metrics listen, when they have a port of their own.
+    pub admin_listen: Option<SocketAddr>,
+    /// The certificate to listen with; plain HTTP without.
+    pub tls: Option<Tls>,
+    /// Where files are kept; [`Config::DEFAULT_DATA_DIR`] when nobody says otherwise. A `~` at its start is not
+    /// expanded here.
+    pub data_dir: Option<String>,
+    /// Where requests are sent on to.
+    pub upstreams: Upstreams,
+    /// Where counters, strikes and sessions are kept.
+    pub state: State,
+    /// Where decisions are kept, and for how long.
+    pub log: LogStore,
+    /// Who may look and who may act.
+    pub admin: Admin,
+    /// How long a paused call waits for an operator.
+    pub pause: Pause,
+    /// How many calls may wait at once.
+    pub throttle: Throttle,
+    /// How a refusal is answered.
+    pub reject: Reject,
+    /// Share of the sessions, from 0 to 1, in which loops are only observed.
+    pub holdout: f64,
+    /// What the model is told, and where.
+    pub hint: Hint,
     /// Settings of every detector, and the ladder in force.
     pub detectors: loopbreaker::DetectorsConfig,
     /// Where and how the semantic detector's texts are embedded.
     pub semantic: SemanticService,
+    /// What models cost, where the built-in list is wrong or silent.
+    pub prices: PriceOverrides,
+    /// What is done, for which requests; those of `policy_files` last. When there are none, the default policy is in
+    /// force: see [`Config::policies_in_force`].
+    pub policies: Vec<Policy>,
+    /// Whether every policy only observes.
+    pub global_shadow: GlobalShadow,
+    /// Whose every request is refused.
+    pub kill_switches: Vec<KillSwitch>,
     /// What is legal but rarely meant, such as a threshold of 1.
     pub notices: Vec<Problem>,
-    /// What else [`Config::explain`] speaks about.
-    gateway: explain::Gateway,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: sections::listen::DEFAULT,
+            admin_listen: None,
+            tls: None,
+            data_dir: None,
+            upstreams: Upstreams::default(),
+            state: State::default(),
+            log: LogStore::default(),
+            admin: Admin::default(),
+            pause: Pause::default(),
+            throttle: Throttle::default(),
+            reject: Reject::default(),
+            holdout: 0.0,
+            hint: Hint::default(),
+            detectors: loopbreaker::DetectorsConfig::default(),
+            semantic: SemanticService::default(),
+            prices: PriceOverrides::default(),
+            policies: Vec::new(),
+            global_shadow: GlobalShadow::default(),
+            kill_switches: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
 }
 
 impl Config {
-    /// Reads a config text, YAML or JSON. Every problem is told at once, in the order of the text.
+    /// Where files are kept when neither the config nor anybody else says so; `~` is the user's home.
+    pub const DEFAULT_DATA_DIR: &str = "~/.local/state/loopbreaker";
+
+    /// Reads a config text, YAML or JSON. Every problem is told at once, in the order of the text. One that names
+    /// `policy_files` needs [`Config::parse_with`].
     ///
     /// ```
     /// use loopbreaker_config::Config;
@@ -73,13 +166,46 @@ impl Config {
     /// assert_eq!(problems[1].path, "entropy.loop_below");
     /// ```
     pub fn parse(text: &str) -> Result<Self, Vec<Problem>> {
+        Self::parse_with(text, &mut |_| Err("policy files are not read here".to_owned()))
+    }
+
+    /// The same for a config that names `policy_files`: `load` gives the text of each by the name in the config, or
+    /// says why it cannot. What is wrong in a file carries its name.
+    ///
+    /// ```
+    /// use loopbreaker_config::Config;
+    /// let mut load = |name: &str| match name {
+    ///     "agents.json" => Ok(r#"{ "id": "agents", "spec": { "mode": "shadow" } }"#.to_owned()),
+    ///     _ => Err("there is no such file".to_owned()),
+    /// };
+    /// let config = Config::parse_with("policy_files: [agents.json]", &mut load).unwrap();
+    /// assert_eq!(config.policies[0].id, "agents");
+    ///
+    /// let problems = Config::parse_with("policy_files: [other.json]", &mut load).unwrap_err();
+    /// assert!(problems[0].message.contains("there is no such file"));
+    /// ```
+    pub fn parse_with(
+        text: &str,
+        load: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> Result<Self, Vec<Problem>> {
         let report = Report::default();
-        let sections = read(text, &report);
+        let config = read(text, load, &report);
         let notices = report.verdict()?;
-        let Sections { detectors, service, policies, global_shadow, holdout, kill_switches } =
-            sections.unwrap_or_default();
-        let gateway = explain::Gateway { policies, global_shadow, holdout, kill_switches };
-        Ok(Self { detectors, semantic: service, notices, gateway })
+        Ok(Self { notices, ..config.unwrap_or_default() })
+    }
+
+    /// The policies, or the default one when there are none.
+    ///
+    /// ```
+    /// use loopbreaker_config::Config;
+    /// assert_eq!(Config::default().policies_in_force()[0].id, "default");
+    /// ```
+    pub fn policies_in_force(&self) -> Cow<'_, [Policy]> {
+        if !self.policies.is_empty() {
+            return Cow::Borrowed(&self.policies);
+        }
+        let semantic = Some(SemanticPolicy::at(self.detectors.semantic.threshold));
+        Cow::Owned(vec![Policy { semantic, ..Policy::default_policy() }])
     }
 
     /// One plain sentence per thing in force.
@@ -90,14 +216,14 @@ impl Config {
     /// assert!(sentences[0].starts_with("sentinel: "));
     /// ```
     pub fn explain(&self) -> Vec<String> {
-        explain::sentences(&self.detectors, &self.semantic, &self.gateway)
+        explain::sentences(self)
     }
 }
 
-fn read(text: &str, report: &Report) -> Option<Sections> {
+fn read(text: &str, load: &mut dyn FnMut(&str) -> Result<String, String>, report: &Report) -> Option<Config> {
     let composed = guard::guard(text).and_then(|text| compose::compose(text, report));
     match composed {
-        Ok(Some(root)) => sections::read(Cursor::new(&root, &Path::Root, report)).ok(),
+        Ok(Some(root)) => sections::read(Cursor::new(&root, &Path::Root, report), load).ok(),
         Ok(None) => None,
         Err(problem) => {
             report.problem(problem);

@@ -6,7 +6,7 @@ use crate::tree::Spot;
 
 /// One thing that is wrong (or rarely meant) in a config text, with the place to look at.
 ///
-/// The file name is not part of it: the text may come from a request body as well.
+/// The name of the config itself is not part of it: the text may come from a request body as well.
 ///
 /// ```
 /// let problems = loopbreaker_config::Config::parse("sentinel: { default: { threshold: 0 } }").unwrap_err();
@@ -15,6 +15,8 @@ use crate::tree::Spot;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
+    /// The policy file that it stands in, as the config names it; `None` for the config itself.
+    pub file: Option<String>,
     /// Line of the text, counted from 1.
     pub line: u64,
     /// Character of the line, counted from 1.
@@ -31,7 +33,7 @@ impl Problem {
     /// A problem of the text as a whole at this place.
     pub(crate) fn at(spot: Spot, message: impl Into<String>) -> Self {
         let Spot { line, column } = spot;
-        Self { line, column, path: String::new(), message: message.into(), hint: None }
+        Self { file: None, line, column, path: String::new(), message: message.into(), hint: None }
     }
 
     /// The same problem with advice.
@@ -46,9 +48,12 @@ impl Problem {
 }
 
 /// `31:7: sentinel.default.threshold: what is wrong`, and the hint on a line of its own. The caller knows the
-/// file's name and puts it in front.
+/// config's name and puts it in front; the name of a policy file stands there already.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}:")?;
+        }
         write!(f, "{}:{}: ", self.line, self.column)?;
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;

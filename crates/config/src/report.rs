@@ -3,12 +3,21 @@
 use std::cell::RefCell;
 
 use crate::problem::Problem;
+use crate::tree::Spot;
 
 /// Everything that was found so far. Readers share it, and go on after a mistake.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     problems: RefCell<Vec<Problem>>,
     notices: RefCell<Vec<Problem>>,
+    /// Those of other files, in the order of the files and of their texts.
+    adopted: RefCell<Adopted>,
+}
+
+#[derive(Debug, Default)]
+struct Adopted {
+    problems: Vec<Problem>,
+    notices: Vec<Problem>,
 }
 
 impl Report {
@@ -28,10 +37,28 @@ impl Report {
         push_bounded(&mut self.notices.borrow_mut(), notice);
     }
 
-    /// The notices when all is well, else the problems, both in the order of the text.
+    /// Takes over what was found in another file.
+    pub(crate) fn adopt(&self, file: &str, other: Self) {
+        let adopted = &mut *self.adopted.borrow_mut();
+        let (list, found) = match other.verdict() {
+            Ok(notices) => (&mut adopted.notices, notices),
+            Err(problems) => (&mut adopted.problems, problems),
+        };
+        for problem in found {
+            push_bounded(list, Problem { file: Some(file.to_owned()), ..problem });
+        }
+    }
+
+    /// The notices when all is well, else the problems: those of the text in its order, then those of other files.
     pub(crate) fn verdict(self) -> Result<Vec<Problem>, Vec<Problem>> {
-        let problems = in_text_order(self.problems.into_inner());
-        if problems.is_empty() { Ok(in_text_order(self.notices.into_inner())) } else { Err(problems) }
+        let Adopted { problems, notices } = self.adopted.into_inner();
+        let together = |own: RefCell<Vec<Problem>>, adopted| {
+            let mut all = in_text_order(own.into_inner());
+            all.extend(adopted);
+            all
+        };
+        let problems = together(self.problems, problems);
+        if problems.is_empty() { Ok(together(self.notices, notices)) } else { Err(problems) }
     }
 }
 
@@ -42,7 +69,7 @@ fn push_bounded(list: &mut Vec<Problem>, problem: Problem) {
             let message = format!("more than {} problems, the rest is not listed", Report::MAX);
             let hint = Some("fix these first, then check again".to_owned());
             // The last line of all, so that sorting keeps it at the end.
-            list.push(Problem { line: u64::MAX, column: 1, path: String::new(), message, hint });
+            list.push(Problem { hint, ..Problem::at(Spot { line: u64::MAX, column: 1 }, message) });
         }
         _ => {}
     }
@@ -62,9 +89,10 @@ fn in_text_order(mut list: Vec<Problem>) -> Vec<Problem> {
 mod tests {
     use super::Report;
     use crate::problem::Problem;
+    use crate::tree::Spot;
 
     fn problem(line: u64) -> Problem {
-        Problem { line, column: 1, path: String::new(), message: format!("at {line}"), hint: None }
+        Problem::at(Spot { line, column: 1 }, format!("at {line}"))
     }
 
     #[test]

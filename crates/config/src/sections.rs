@@ -2,65 +2,90 @@
 //!
 //! A new section is a new file here with a `read`, and one line below.
 
-mod admin;
+pub(crate) mod admin;
 mod entropy;
-mod hint;
-mod kill_switches;
-mod log;
-mod pause;
-mod policies;
+pub(crate) mod global_shadow;
+pub(crate) mod hint;
+pub(crate) mod kill_switches;
+pub(crate) mod listen;
+pub(crate) mod log;
+pub(crate) mod pause;
+pub(crate) mod policies;
+pub(crate) mod prices;
 mod redundancy;
-mod reject;
+pub(crate) mod reject;
 pub(crate) mod semantic;
 mod sentinel;
-mod throttle;
-mod upstreams;
+pub(crate) mod state;
+pub(crate) mod throttle;
+pub(crate) mod tls;
+pub(crate) mod upstreams;
 
-use loopbreaker::DetectorsConfig;
+use loopbreaker::{DetectorsConfig, SemanticConfig};
 
+use crate::Config;
 use crate::cursor::{Cursor, Read};
-use crate::kinds::{flag, percentage, text};
-pub(crate) use policies::{Mode, Policy};
-use semantic::SemanticService;
-
-/// What all sections say together.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Sections {
-    pub(crate) detectors: DetectorsConfig,
-    pub(crate) service: SemanticService,
-    pub(crate) policies: Vec<Policy>,
-    pub(crate) global_shadow: bool,
-    pub(crate) holdout: f64,
-    pub(crate) kill_switches: usize,
-}
+use crate::kinds::{filled, percentage};
+use policies::files::{self, Loader, PolicyFiles};
 
 /// Reads every section; what is wrong is on the report afterwards, and what is absent has its default.
-pub(crate) fn read(root: Cursor<'_>) -> Read<Sections> {
+pub(crate) fn read(root: Cursor<'_>, load: &mut Loader<'_>) -> Read<Config> {
+    let default = Config::default();
     let mut fields = root.map()?;
-    fields.check("listen", text);
-    fields.check("admin_listen", |value| value.or_null(text));
-    fields.check("data_dir", text);
-    fields.check("upstreams", upstreams::check);
-    fields.check("state", text);
-    fields.check("log", log::check);
-    fields.check("admin", admin::check);
-    fields.check("pause", pause::check);
-    fields.check("throttle", throttle::check);
-    fields.check("reject", reject::check);
+    let listen = fields.field("listen", default.listen, listen::read);
+    let admin_listen = fields.field("admin_listen", None, |value| value.or_null(listen::read));
+    let tls = fields.field("tls", None, |value| value.or_null(tls::read));
+    let data_dir = fields.field("data_dir", None, |value| filled(value).map(Some));
+    let upstreams = fields.field("upstreams", default.upstreams, upstreams::read);
+    let state = fields.field("state", default.state, state::read);
+    let log = fields.field("log", default.log, log::read);
+    let admin = fields.field("admin", default.admin, admin::read);
+    let pause = fields.field("pause", default.pause, pause::read);
+    let throttle = fields.field("throttle", default.throttle, throttle::read);
+    let reject = fields.field("reject", default.reject, reject::read);
     let holdout = fields.field("holdout", 0.0, percentage);
-    fields.check("hint", hint::check);
+    let hint = fields.field("hint", default.hint, hint::read);
     let sentinel = fields.field("sentinel", <_>::default(), sentinel::read);
     let entropy = fields.field("entropy", <_>::default(), entropy::read);
     let redundancy = fields.field("redundancy", <_>::default(), redundancy::read);
     let semantic = fields.field("semantic", <_>::default(), semantic::read);
-    let policies = fields.field("policies", Vec::new(), policies::read);
-    let global_shadow = fields.field("global_shadow", false, flag);
-    let kill_switches = fields.field("kill_switches", 0, kill_switches::count);
+    let prices = fields.field("prices", default.prices, prices::read);
+
+    let usual_similarity =
+        semantic.as_ref().map_or(SemanticConfig::default().threshold, |(detector, _)| detector.threshold);
+    let mut ids = policies::Ids::of("policy");
+    let policies =
+        fields.field("policies", Vec::new(), |value| policies::read(value, &mut ids, usual_similarity));
+    let files = fields.field("policy_files", PolicyFiles::default(), |value| {
+        files::read(value, load, &mut ids, usual_similarity)
+    });
+    let global_shadow = fields.field("global_shadow", default.global_shadow, global_shadow::read);
+    let kill_switches = fields.field("kill_switches", Vec::new(), kill_switches::read);
+    // A config may be a whole policy bundle; the other keys of one mean nothing without its version.
+    if fields.has("bundle_version") {
+        policies::bundle_head(&mut fields);
+    }
     fields.finish();
 
-    let (policies, (semantic, service)) = (policies?, semantic?);
+    let (mut policies, files, (semantic, service)) = (policies?, files?, semantic?);
+    policies.extend(files.policies);
+    let (mut kill_switches, global_shadow) = (kill_switches?, global_shadow?);
+    kill_switches.extend(files.kill_switches);
     let ladder = policies::ladder_in_force(&policies);
-    Ok(Sections {
+    Ok(Config {
+        listen: listen?,
+        admin_listen: admin_listen?,
+        tls: tls?,
+        data_dir: data_dir?,
+        upstreams: upstreams?,
+        state: state?,
+        log: log?,
+        admin: admin?,
+        pause: pause?,
+        throttle: throttle?,
+        reject: reject?,
+        holdout: holdout?,
+        hint: hint?,
         detectors: DetectorsConfig {
             sentinel: sentinel?,
             entropy: entropy?,
@@ -68,10 +93,11 @@ pub(crate) fn read(root: Cursor<'_>) -> Read<Sections> {
             semantic,
             ladder,
         },
-        service,
+        semantic: service,
+        prices: prices?,
         policies,
-        global_shadow: global_shadow?,
-        holdout: holdout?,
-        kill_switches: kill_switches?,
+        global_shadow: if global_shadow.enabled { global_shadow } else { files.global_shadow },
+        kill_switches,
+        notices: Vec::new(),
     })
 }

@@ -9,7 +9,7 @@ use loopbreaker_config::{Config, Problem};
 #[test]
 fn every_bad_config_is_refused_with_exactly_the_expected_problems() {
     let configs = bad_configs();
-    assert!(configs.len() > 50, "only {} configs found", configs.len());
+    assert!(configs.len() > 100, "only {} configs found", configs.len());
     for path in configs {
         let problems = Config::parse(&read(&path)).expect_err(&path.to_string_lossy());
         let rendered = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n") + "\n";

@@ -46,14 +46,16 @@ use window::Window;
 /// let findings = detector.observe(&test);
 /// assert_eq!(findings[0].severity, Severity::Loop, "running them again with no edit is a loop");
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Redundancy {
     rules: Arc<Rules>,
     window: Window,
     /// Index of the next step.
     next: usize,
-    /// The last round that was seen.
+    /// The last round that was seen, counted by ourselves: steps without a round have one too.
     round: u64,
+    /// What the caller calls it.
+    named_round: Option<u64>,
     /// Whether the agent has done something in it that was not looked at as a sequence yet.
     acted: bool,
     /// What was seen of the steps of the round so far.
@@ -75,6 +77,7 @@ impl Redundancy {
             window: Window::default(),
             next: 0,
             round: 0,
+            named_round: None,
             acted: false,
             seen: Vec::new(),
             deferred: None,
@@ -105,10 +108,10 @@ impl Redundancy {
         if outcome.facts.prevented && step.tool.is_some() {
             return findings;
         }
-        self.enter_round(step, index, &mut findings);
+        self.enter_round(step, &mut findings);
         let mut print = Print::of(step, outcome, &self.rules);
         print.index = index;
-        print.round = self.round;
+        (print.round, print.named_round) = (self.round, self.named_round);
         match print.form {
             Form::Outside => {
                 self.give_up_deferred(&mut findings);
@@ -233,19 +236,18 @@ impl Redundancy {
         size_of::<Self>() + self.window.bytes()
     }
 
-    fn enter_round(&mut self, step: &Step<'_>, index: usize, findings: &mut Vec<Finding>) {
-        if step.round == Some(self.round) && self.acted {
+    fn enter_round(&mut self, step: &Step<'_>, findings: &mut Vec<Finding>) {
+        if self.acted && step.round.is_some() && step.round == self.named_round {
             return;
         }
         self.close_round(findings);
-        match step.round {
-            Some(round) if round > self.round || index == 0 => self.round = round,
-            Some(round) if self.window.newest_first().any(|print| print.round == round) => {
-                self.window.roll_back(round);
-                self.round = round;
-            }
-            _ => self.round += 1,
+        let seen = |print: &&Print| step.round.is_some() && print.named_round == step.round;
+        let played_again = self.window.newest_first().find(seen).map(|print| print.round);
+        if let Some(round) = played_again {
+            self.window.roll_back(round);
         }
+        self.round += 1;
+        self.named_round = step.round;
     }
 
     /// Compares a step with the rounds before its own.

@@ -1,21 +1,21 @@
-//! `openai` and `anthropic`: lists of messages.
+//! `openai` and `anthropic`: lists of messages, and those of Gemini.
 
 use std::borrow::Cow;
 
 use loopbreaker::Step;
+use loopbreaker_dialect::Written;
+use loopbreaker_dialect::conversation::{Conversation, Event};
+use loopbreaker_dialect::json::words;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::conversation::{Conversation, Event};
-use crate::messages::{self, Message};
 use crate::output::Output;
 use crate::record::Record;
 use crate::runs::Runs;
-use crate::text::words;
 use crate::{Problem, Reader};
 
-/// Reads `[…]` and `{"messages": […]}` (also `input` and `output` of the Responses API), each of which is a run, and
-/// single messages, which are all parts of one run.
+/// Reads `[…]` and `{"messages": […]}` (also `input` and `output` of the Responses API, and `contents` of Gemini), each
+/// of which is a run, and single messages, which are all parts of one run.
 pub(crate) struct Chat {
     single: Runs<()>,
 }
@@ -34,9 +34,10 @@ impl Reader for Chat {
         }
         let exchange: Exchange<'_> = record.parse()?;
         if exchange.is_message() {
-            return self.single.walk(out.name(), out, |take| messages::events(record, record.parse()?, take));
+            return self.single.walk(out.name(), out, |take| message(record, &record.parse()?, take));
         }
-        if exchange.messages.or(exchange.input).or(exchange.output).is_none() {
+        let parts = [exchange.messages, exchange.contents, exchange.input, exchange.output];
+        if parts.iter().all(Option::is_none) {
             return Err(
                 record.unusable("there are no messages in it; give it a `messages` list, or remove it")
             );
@@ -44,7 +45,7 @@ impl Reader for Chat {
         let id = exchange.session_id.or(exchange.conversation_id).or(exchange.id);
         let id = id.map_or_else(|| Cow::Owned(out.id_of(record)), words);
         whole_run(&id, out, |take| {
-            for part in [exchange.messages, exchange.input, exchange.output].into_iter().flatten() {
+            for part in parts.into_iter().flatten() {
                 if part.get().starts_with('"') {
                     take(Event::Heard { text: words(part), time: None });
                 } else {
@@ -77,7 +78,15 @@ pub(crate) fn whole_run<'a>(
 }
 
 fn list<'a>(record: Record<'a>, part: &'a str, take: &mut dyn FnMut(Event<'a>)) -> Result<(), Problem> {
-    record.each(part, |message: Message<'a>| messages::events(record, message, take))
+    record.each(part, |written: Written<'a>| message(record, &written, take))
+}
+
+fn message<'a>(
+    record: Record<'a>,
+    written: &Written<'a>,
+    take: &mut dyn FnMut(Event<'a>),
+) -> Result<(), Problem> {
+    loopbreaker_dialect::events(written, take).map_err(|malformed| record.malformed(&malformed))
 }
 
 #[derive(Deserialize)]
@@ -90,6 +99,8 @@ struct Exchange<'a> {
     conversation_id: Option<&'a RawValue>,
     #[serde(borrow)]
     messages: Option<&'a RawValue>,
+    #[serde(borrow)]
+    contents: Option<&'a RawValue>,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
     #[serde(borrow)]

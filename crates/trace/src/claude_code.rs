@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 
 use loopbreaker::Timestamp;
+use loopbreaker_dialect::{answer_block, content, heard};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::conversation::{Answer, Event};
 use crate::output::Output;
 use crate::record::Record;
 use crate::runs::Runs;
-use crate::text::{Text, words};
-use crate::{Problem, Reader, content, messages, time};
+use crate::{Problem, Reader, time};
+use loopbreaker_dialect::conversation::{Answer, Event};
+use loopbreaker_dialect::json::{Text, words};
 
 /// Reads entries, each of which belongs to a session; what a sub-agent does is a run of its own.
 pub(crate) struct ClaudeCode {
@@ -152,10 +153,8 @@ impl<'a> Entry<'a> {
         });
         take(Event::Answer(Answer { id: message.id.map(|id| id.0), agent: None, time, tokens }));
         let Some(content) = message.content else { return Ok(()) };
-        content::each(record, content, |block| {
-            messages::answer_block(block, take);
-            Ok(())
-        })
+        content::each(content, &mut |block| answer_block(block, take))
+            .map_err(|broken| record.malformed(&broken.into()))
     }
 
     fn heard(
@@ -167,7 +166,7 @@ impl<'a> Entry<'a> {
         let Some(message) = self.message else { return Ok(()) };
         let message: Message<'a> = record.parse_part(message)?;
         let Some(content) = message.content else { return Ok(()) };
-        messages::heard(record, content, time, &mut |event| match event {
+        let heard = heard(content, time, &mut |event| match event {
             // Nobody outside has said what the program adds by itself.
             Event::Heard { .. } if self.is_meta == Some(true) => {}
             Event::Heard { text, time } => {
@@ -183,7 +182,8 @@ impl<'a> Entry<'a> {
                 take(Event::Returned { call, outcome });
             }
             other => take(other),
-        })
+        });
+        heard.map_err(|malformed| record.malformed(&malformed))
     }
 }
 

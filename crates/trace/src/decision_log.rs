@@ -7,13 +7,13 @@ use loopbreaker::Status;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::conversation::{Answer, CallName, Event, Held, Outcome, Who};
 use crate::output::Output;
 use crate::recent::Recent;
 use crate::record::Record;
 use crate::runs::Runs;
-use crate::text::{Text, hash, words};
 use crate::{Problem, Reader, time};
+use loopbreaker_dialect::conversation::{Answer, CallName, Event, Held, Outcome, Who};
+use loopbreaker_dialect::json::{Text, hash, words};
 
 /// Reads decision logs, or lists of them.
 pub(crate) struct DecisionLogs {

@@ -5,8 +5,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::record::Record;
-use crate::text::Text;
 use crate::{Format, Problem};
+use loopbreaker_dialect::json::Text;
 
 /// The format of a record.
 pub(crate) fn format_of(record: Record<'_>) -> Result<Format, Problem> {
@@ -46,6 +46,8 @@ struct Shape<'a> {
     #[serde(borrow)]
     messages: Option<&'a RawValue>,
     #[serde(borrow)]
+    contents: Option<&'a RawValue>,
+    #[serde(borrow)]
     history: Option<&'a RawValue>,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
@@ -74,7 +76,7 @@ fn of_object(text: &str) -> Option<Format> {
     if shape.steps.is_some_and(is_list) {
         return Some(Format::Trace);
     }
-    if let Some(messages) = shape.messages {
+    if let Some(messages) = shape.messages.or(shape.contents.filter(|contents| is_list(contents))) {
         return of_list(messages.get()).or(Some(Format::OpenAi));
     }
     if let Some(history) = shape.history.filter(|history| is_list(history)) {

@@ -28,15 +28,12 @@
 
 mod chat;
 mod claude_code;
-mod content;
-mod conversation;
 mod decision_log;
 mod detect;
 mod document;
 mod error;
 mod format;
 mod line;
-mod messages;
 mod openhands;
 mod options;
 mod otlp;
@@ -46,7 +43,6 @@ mod record;
 mod runs;
 mod sink;
 mod swe_agent;
-mod text;
 mod time;
 mod trace;
 

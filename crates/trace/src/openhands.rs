@@ -8,12 +8,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::chat::whole_run;
-use crate::conversation::{Answer, CallName, Event, Held, Outcome};
 use crate::output::Output;
 use crate::record::Record;
 use crate::runs::Runs;
-use crate::text::{Text, string, words};
 use crate::{Problem, Reader, time};
+use loopbreaker_dialect::conversation::{Answer, CallName, Event, Held, Outcome};
+use loopbreaker_dialect::json::{Text, string, words};
 
 /// Reads `[…]` and `{"history": […]}`, each of which is a run, and single events, which are all parts of one run.
 pub(crate) struct OpenHands {

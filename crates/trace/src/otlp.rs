@@ -5,16 +5,17 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use loopbreaker::{Status, Timestamp};
+use loopbreaker_dialect::content;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::conversation::{Answer, Event, Held, Who};
 use crate::output::Output;
 use crate::recent::Recent;
 use crate::record::Record;
 use crate::runs::Runs;
-use crate::text::{Text, hash, string, words};
-use crate::{Problem, Reader, content};
+use crate::{Problem, Reader};
+use loopbreaker_dialect::conversation::{Answer, Event, Held, Who};
+use loopbreaker_dialect::json::{Text, hash, string, words};
 
 /// Reads export requests, one document or one per line. Spans are ordered by their start within each.
 pub(crate) struct Otlp {

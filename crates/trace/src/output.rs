@@ -95,7 +95,7 @@ impl Names {
 
     /// How often this name has been taken, this time included.
     fn take(&mut self, name: &str) -> u32 {
-        let hash = crate::text::hash(name.as_bytes());
+        let hash = loopbreaker_dialect::json::hash(name.as_bytes());
         if self.0.len() >= MAX_NAMES && !self.0.contains_key(&hash) {
             return 1;
         }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use loopbreaker_dialect::Malformed;
+use loopbreaker_dialect::json::Broken;
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
@@ -52,6 +54,15 @@ impl<'a> Record<'a> {
     /// The problem that the record as a whole has.
     pub(crate) fn unusable(self, message: impl Into<String>) -> Problem {
         Problem { line: self.line, message: message.into() }
+    }
+
+    /// The problem of a message in the record.
+    pub(crate) fn malformed(self, malformed: &Malformed<'_>) -> Problem {
+        match malformed {
+            Malformed::Part(Broken { part, error: Some(error) }) => self.problem(part, error),
+            Malformed::Part(_) => self.unusable("a list in it is not valid JSON; repair or remove it"),
+            Malformed::NoRole => self.unusable("a message has neither a role nor a type; add the role"),
+        }
     }
 
     /// The problem that `error` found in `part` of the record.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use loopbreaker::Step;
 
 use crate::Problem;
-use crate::conversation::{Conversation, Event};
 use crate::output::Output;
+use loopbreaker_dialect::conversation::{Conversation, Event};
 
 /// The runs that have begun and not ended, each with its conversation and with what its format keeps beside it.
 ///

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::output::Output;
 use crate::record::Record;
-use crate::text::{Text, words};
 use crate::{Problem, Reader};
+use loopbreaker_dialect::json::{Text, words};
 
 /// Reads documents with a `trajectory`. Each is a run.
 pub(crate) struct SweAgent;

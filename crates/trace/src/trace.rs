@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::output::Output;
 use crate::record::Record;
-use crate::text::{Text, string, words};
 use crate::{Problem, Reader, time};
+use loopbreaker_dialect::json::{Text, string, words};
 
 /// Reads `{"id", "steps": […]}`, or a list of such runs.
 pub(crate) struct Trace;

@@ -39,6 +39,9 @@ struct Document<'a> {
 
 #[derive(Serialize)]
 struct ProblemEntry<'a> {
+    /// The policy file that it stands in, when it is not the config itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
     line: u64,
     column: u64,
     path: &'a str,
@@ -48,7 +51,8 @@ struct ProblemEntry<'a> {
 
 impl<'a> ProblemEntry<'a> {
     fn of(problem: &'a Problem) -> Self {
-        let Problem { line, column, path, message, hint } = problem;
-        Self { line: *line, column: *column, path, message, hint: hint.as_deref() }
+        let Problem { file, line, column, path, message, hint } = problem;
+        let (file, hint) = (file.as_deref(), hint.as_deref());
+        Self { file, line: *line, column: *column, path, message, hint }
     }
 }

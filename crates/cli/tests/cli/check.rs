@@ -36,6 +36,21 @@ fn without_a_config_the_defaults_are_explained() {
 }
 
 #[test]
+fn policy_files_are_looked_for_beside_the_config_and_told_by_their_own_lines() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.path("conf")).unwrap();
+    desk.put("conf/lb.yaml", "policy_files: [agents.json, missing.json]\n");
+    desk.put("conf/agents.json", "{\n  \"id\": \"agents\",\n  \"spec\": { \"mode\": \"enforced\" }\n}\n");
+    let outcome = desk.run(&["check", "-c", "conf/lb.yaml"]);
+    assert_eq!(outcome.code, 1);
+    golden::check("check-policy-files.txt", &outcome.stdout);
+
+    let document = one(&desk.run(&["check", "-c", "conf/lb.yaml", "--json"]));
+    let files: Vec<_> = document["problems"].as_array().unwrap().iter().map(|it| &it["file"]).collect();
+    assert_eq!(files, [&json!(null), &json!("agents.json")]);
+}
+
+#[test]
 fn json_is_one_document() {
     let outcome = Desk::with("bad.yaml", BAD).run(&["check", "-c", "bad.yaml", "--json"]);
     assert_eq!((outcome.code, &*outcome.stderr), (1, ""));

@@ -1,18 +1,59 @@
-//! `kill_switches`: tenants whose every request is refused.
+//! `kill_switches`: whose every request is refused.
 
+use loopbreaker::Timestamp;
+
+use super::policies::limit_key::{self, LimitKey};
 use crate::cursor::{Cursor, Read};
-use crate::kinds::text;
+use crate::kinds::{filled, moment, text};
 
-/// How many there are.
-pub(super) fn count(section: Cursor<'_>) -> Read<usize> {
-    section.list(kill_switch).map(|all| all.len())
+/// Whose every request is refused at once.
+///
+/// ```
+/// use loopbreaker_config::{Config, LimitKey};
+/// let text = "kill_switches: [{ tenant: acme, reason: runaway, expires_at: 2027-01-01T00:00:00Z }]";
+/// let switch = &Config::parse(text).unwrap().kill_switches[0];
+/// assert_eq!((&switch.key, &*switch.value), (&LimitKey::Tenant, "acme"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KillSwitch {
+    /// What of a request is looked at, most often the tenant.
+    pub key: LimitKey,
+    /// The value that is refused, compared exactly.
+    pub value: String,
+    /// The only path that is refused; `None` for every path.
+    pub path: Option<String>,
+    /// Why, for logs and answers.
+    pub reason: Option<String>,
+    /// When it ends by itself, in milliseconds since 1970.
+    pub expires_at: Option<Timestamp>,
 }
 
-fn kill_switch(value: Cursor<'_>) -> Read<()> {
+impl KillSwitch {
+    /// Whether it holds at this moment of the wall clock.
+    pub fn is_on(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|end| now < end)
+    }
+}
+
+pub(super) fn read(section: Cursor<'_>) -> Read<Vec<KillSwitch>> {
+    section.list(kill_switch)
+}
+
+/// Ours names a `tenant`; that of a policy bundle a `scope_key` with its `scope_value`, and perhaps a `route`.
+fn kill_switch(value: Cursor<'_>) -> Read<KillSwitch> {
     let mut fields = value.map()?;
-    fields.check("tenant", text);
-    fields.check("reason", text);
-    fields.check("expires_at", text);
+    let target = if fields.has("scope_key") || fields.has("scope_value") {
+        let key = fields.required("scope_key", "write what is looked at, such as `tenant`", limit_key::read);
+        let value = fields.required("scope_value", "write the value whose requests are refused", filled);
+        key.and_then(|key| Ok((key, value?)))
+    } else {
+        let hint = "write whose requests are refused, such as `tenant: acme`";
+        fields.required("tenant", hint, filled).map(|tenant| (LimitKey::Tenant, tenant))
+    };
+    let path = fields.optional("route", super::policies::selector::path);
+    let reason = fields.optional("reason", text);
+    let expires_at = fields.optional("expires_at", moment);
     fields.finish();
-    Ok(())
+    let (key, value) = target?;
+    Ok(KillSwitch { key, value, path: path?, reason: reason?, expires_at: expires_at? })
 }

@@ -1,158 +1,155 @@
-//! `policies`: what is done, for which requests. The ladder is in force today; the rest is checked in shape,
-//! and its meaning belongs to the gateway.
+//! `policies`: what is done, for which requests.
 
-use loopbreaker::{Action, ConfigError, IdenticalRequestConfig, Ladder};
+mod bundle;
+pub(crate) mod files;
+mod id;
+pub(crate) mod limit_key;
+pub(crate) mod parts;
+pub(crate) mod rule;
+pub(crate) mod selector;
+
+use loopbreaker::{Action, Ladder, SemanticConfig};
+
+pub(super) use bundle::head as bundle_head;
+pub(super) use id::Ids;
 
 use crate::cursor::{Cursor, Read};
-use crate::fields::Fields;
-use crate::kinds::{duration, flag, size, text, whole};
+use limit_key::LimitKey;
+use parts::{Cache, ChantAction, LoopDetection, SemanticPolicy, ToolLoops};
+use rule::Rule;
+use selector::{PathPattern, Selector};
 
-/// What this version knows about one policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Policy {
-    pub(crate) id: String,
-    pub(crate) mode: Mode,
-    /// The rungs for tool loops; `None` when they are not looked for.
-    pub(crate) ladder: Option<Ladder>,
+/// What is done, for which requests. A part that is `None` is off.
+///
+/// ```
+/// use loopbreaker_config::{Config, Mode};
+/// let policy = &Config::parse("policies: [{ id: agents, spec: { mode: shadow } }]").unwrap().policies[0];
+/// assert_eq!((&*policy.id, policy.mode), ("agents", Mode::Shadow));
+/// assert!(policy.tool_loops.is_none());
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// What it is called in answers and logs; unlike every other policy.
+    pub id: String,
+    /// Whether it acts.
+    pub mode: Mode,
+    /// Which requests it is for.
+    pub selector: Selector,
+    /// What tells equal requests of different clients apart.
+    pub limit_keys: Vec<LimitKey>,
+    /// The same HTTP request again.
+    pub loop_detection: Option<LoopDetection>,
+    /// Tool loops in the transcript.
+    pub tool_loops: Option<ToolLoops>,
+    /// The same intent in other words.
+    pub semantic: Option<SemanticPolicy>,
+    /// An answer that repeats itself without end.
+    pub chant: Option<ChantAction>,
+    /// Answers that are given again.
+    pub cache: Option<Cache>,
+    /// Requests, tokens and money.
+    pub rules: Vec<Rule>,
 }
 
 /// Whether a policy acts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// It does.
+    #[default]
     Enforce,
+    /// It only observes, with counters of its own, and changes nothing that a client can see.
     Shadow,
+    /// It is as if it were not there.
     Off,
+}
+
+impl Policy {
+    /// What is in force when no policy is written: every detector, for POST on the paths of the dialects. Equal
+    /// requests only give a warning, since sampling and polling repeat legitimately; there are no rules.
+    ///
+    /// ```
+    /// use loopbreaker::Action;
+    /// use loopbreaker_config::Policy;
+    /// let policy = Policy::default_policy();
+    /// assert_eq!(policy.loop_detection.map(|it| it.action), Some(Action::Warn));
+    /// assert!(policy.rules.is_empty());
+    /// ```
+    pub fn default_policy() -> Self {
+        Self {
+            id: "default".to_owned(),
+            mode: Mode::Enforce,
+            selector: Selector {
+                paths: vec![PathPattern::Dialects],
+                methods: vec!["POST".to_owned()],
+                ..Selector::default()
+            },
+            limit_keys: vec![LimitKey::Tenant],
+            loop_detection: Some(LoopDetection {
+                action: Action::Warn,
+                once_in_flight: true,
+                ..LoopDetection::default()
+            }),
+            tool_loops: Some(ToolLoops::default()),
+            semantic: Some(SemanticPolicy::at(SemanticConfig::default().threshold)),
+            chant: Some(ChantAction::Cut),
+            cache: None,
+            rules: Vec::new(),
+        }
+    }
 }
 
 /// The ladder of the first policy that looks for tool loops, else the default one.
 pub(super) fn ladder_in_force(policies: &[Policy]) -> Ladder {
     let mut acting = policies.iter().filter(|policy| policy.mode != Mode::Off);
-    acting.find_map(|policy| policy.ladder.clone()).unwrap_or_default()
+    let found = acting.find_map(|policy| policy.tool_loops.as_ref());
+    found.map(|loops| loops.ladder.clone()).unwrap_or_default()
 }
 
-pub(super) fn read(section: Cursor<'_>) -> Read<Vec<Policy>> {
-    section.list(policy)
+/// A list of policies. `usual_similarity` is the threshold of the `semantic` section.
+pub(super) fn read(section: Cursor<'_>, ids: &mut Ids, usual_similarity: f64) -> Read<Vec<Policy>> {
+    section.list(|value| policy(value, ids, usual_similarity))
 }
 
-fn policy(value: Cursor<'_>) -> Read<Policy> {
+fn policy(value: Cursor<'_>, ids: &mut Ids, usual_similarity: f64) -> Read<Policy> {
     let mut fields = value.map()?;
-    let id = fields.field("id", String::new(), text);
-    let spec = fields.field("spec", (Mode::Enforce, None), spec);
+    let id = fields.required("id", "give the policy a name, such as `id: agents`", |value| {
+        let id = id::read(value)?;
+        ids.claim(&id, value)?;
+        Ok(id)
+    });
+    let hint = "write what the policy does below `spec:`, or remove it";
+    let spec = fields.required("spec", hint, |value| spec(value, usual_similarity));
     fields.finish();
-    let (mode, ladder) = spec?;
-    Ok(Policy { id: id?, mode, ladder })
+    Ok(Policy { id: id?, ..spec? })
 }
 
-fn spec(value: Cursor<'_>) -> Read<(Mode, Option<Ladder>)> {
+/// All of a policy but its id.
+fn spec(value: Cursor<'_>, usual_similarity: f64) -> Read<Policy> {
     let mut fields = value.map()?;
     let mode = fields.field("mode", Mode::Enforce, |value| {
         value.choice(&[("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("off", Mode::Off)])
     });
-    fields.check("selector", selector);
-    fields.check("limit_keys", |value| value.list(text));
-    fields.check("loop_detection", loop_detection);
-    let ladder = fields.field("tool_loops", None, tool_loops);
-    fields.check("semantic", semantic);
-    fields.check("chant", chant);
-    fields.check("cache", cache);
-    fields.check("rules", |value| value.list(|rule| rule.entries(|_, _| Ok(()))));
+    let selector = fields.field("selector", Selector::default(), selector::read);
+    let limit_keys = fields.field("limit_keys", Vec::new(), |value| value.list(limit_key::read));
+    let loop_detection = fields.field("loop_detection", None, parts::loop_detection);
+    let tool_loops = fields.field("tool_loops", None, parts::tool_loops);
+    let semantic = fields.field("semantic", None, |value| parts::semantic(value, usual_similarity));
+    let chant = fields.field("chant", None, parts::chant);
+    let cache = fields.field("cache", None, parts::cache);
+    let usual_key = limit_keys.as_deref().ok().and_then(<[_]>::first).unwrap_or(&LimitKey::Tenant);
+    let rules = fields.field("rules", Vec::new(), |value| rule::read_all(value, usual_key));
+    bundle::spec(&mut fields);
     fields.finish();
-    Ok((mode?, ladder?))
-}
-
-fn selector(value: Cursor<'_>) -> Read<()> {
-    let mut fields = value.map()?;
-    fields.check("pathExact", text);
-    fields.check("pathPrefix", text);
-    fields.check("methods", |value| value.list(text));
-    fields.check("hosts", |value| value.list(text));
-    fields.check("tenants", |value| value.list(text));
-    fields.check("models", |value| value.list(text));
-    fields.finish();
-    Ok(())
-}
-
-fn loop_detection(value: Cursor<'_>) -> Read<()> {
-    // Each number alone, beside one that suits it.
-    let default = IdenticalRequestConfig::default();
-    let window = |seconds| IdenticalRequestConfig::new(seconds, default.threshold());
-    let threshold = |count| IdenticalRequestConfig::new(default.window_seconds(), count);
-    let checked = |value: Cursor<'_>, config: Result<_, ConfigError>| {
-        let hint = "the action fires at so many equal requests within so many seconds; 5 within 60 is usual";
-        config.map_err(|error| value.refuse(error.to_string(), hint))
-    };
-
-    let mut fields = value.map()?;
-    let enabled = enabled(&mut fields);
-    fields.check("window_seconds", |value| checked(value, window(whole(value)?)));
-    fields.check("threshold_identical_requests", |value| checked(value, threshold(whole(value)?)));
-    fields.check("action", |value| value.choice(&names(&["reject", "throttle", "warn", "hint", "pause"])));
-    fields.check("similarity", |value| value.choice(&names(&["exact", "semantic"])));
-    fields.finish();
-    enabled.map(drop)
-}
-
-fn tool_loops(value: Cursor<'_>) -> Read<Option<Ladder>> {
-    let mut fields = value.map()?;
-    let enabled = enabled(&mut fields);
-    let ladder = fields.field("ladder", Ladder::default(), ladder);
-    fields.finish();
-    let ladder = ladder?;
-    Ok(enabled?.then_some(ladder))
-}
-
-fn ladder(value: Cursor<'_>) -> Read<Ladder> {
-    const RUNGS: [Action; 6] =
-        [Action::Allow, Action::Warn, Action::Hint, Action::Throttle, Action::Pause, Action::Reject];
-    let rungs = value.list(|rung| rung.choice(&RUNGS.map(|action| (action.as_str(), action))))?;
-    Ladder::new(rungs).ok_or_else(|| {
-        value.refuse(
-            "a ladder without rungs does nothing",
-            "write `[hint, hint, throttle, reject]`, or `enabled: false`",
-        )
+    Ok(Policy {
+        id: String::new(),
+        mode: mode?,
+        selector: selector?,
+        limit_keys: limit_keys?,
+        loop_detection: loop_detection?,
+        tool_loops: tool_loops?,
+        semantic: semantic?,
+        chant: chant?,
+        cache: cache?,
+        rules: rules?,
     })
-}
-
-fn semantic(value: Cursor<'_>) -> Read<()> {
-    let mut fields = value.map()?;
-    let enabled = enabled(&mut fields);
-    fields.check("threshold", super::semantic::threshold);
-    fields.check("action", |value| value.choice(&names(&["warn", "hint", "throttle", "pause", "reject"])));
-    fields.finish();
-    enabled.map(drop)
-}
-
-fn chant(value: Cursor<'_>) -> Read<()> {
-    let mut fields = value.map()?;
-    let enabled = enabled(&mut fields);
-    fields.check("action", |value| value.choice(&names(&["warn", "cut"])));
-    fields.finish();
-    enabled.map(drop)
-}
-
-fn cache(value: Cursor<'_>) -> Read<()> {
-    let mut fields = value.map()?;
-    let enabled = enabled(&mut fields);
-    fields.check("ttl", duration);
-    fields.check("max_bytes", size);
-    fields.check("similarity", |value| value.choice(&names(&["exact", "semantic"])));
-    fields.check("allow_sampled", flag);
-    fields.check("tools", |value| value.list(text));
-    fields.finish();
-    enabled.map(drop)
-}
-
-/// The switch that each part of a policy has. A part without it is off, which is easily overlooked.
-fn enabled(fields: &mut Fields<'_>) -> Read<bool> {
-    let enabled = fields.field("enabled", false, flag);
-    if !fields.has("enabled") {
-        fields.about("enabled", |at| {
-            at.notice("this is off, since `enabled` is missing", "write `enabled: true`");
-        });
-    }
-    enabled
-}
-
-fn names<const N: usize>(names: &[&'static str; N]) -> [(&'static str, ()); N] {
-    names.map(|name| (name, ()))
 }

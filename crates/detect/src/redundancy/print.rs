@@ -17,6 +17,8 @@ pub(super) struct Print {
     pub(super) index: usize,
     /// Its round, counted from the session's start.
     pub(super) round: u64,
+    /// What the caller calls the round.
+    pub(super) named_round: Option<u64>,
     pub(super) form: Form,
     /// Hash of the speaker's name.
     pub(super) speaker: u64,
@@ -62,6 +64,7 @@ impl Print {
         let mut print = Self {
             index: 0,
             round: 0,
+            named_round: None,
             form: Form::Text,
             speaker: 0,
             tool: 0,

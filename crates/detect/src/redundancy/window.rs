@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::redundancy::print::{Form, Print};
 
 /// A bounded window of prints.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Window {
     prints: VecDeque<Print>,
     /// Steps before this index stand behind new words from outside: only failures still count.

@@ -1,6 +1,6 @@
 //! What keeps the detector quiet, each veto beside the loop that it does not excuse.
 
-use loopbreaker::{Effect, Kind, RedundancyConfig, Severity, Status, ToolPattern, ToolProfile};
+use loopbreaker::{Effect, Kind, Redundancy, RedundancyConfig, Severity, Status, Step, ToolPattern, ToolProfile};
 
 use crate::script::{
     Line, call, compaction, edit, findings, findings_with, loops, read, sh, times, user, verdict,
@@ -432,4 +432,17 @@ fn back_off_is_counted_for_each_call_apart() {
         call("http_get", &format!("{{\"page\":{page}}}"), "429 Too Many Requests").status(Status::Failure)
     };
     assert_eq!(findings(&[limited(1), limited(2), limited(1)]), []);
+}
+
+#[test]
+fn words_from_outside_never_make_a_numbered_round_look_like_one_that_is_played_again() {
+    let mut detector = Redundancy::new(&RedundancyConfig::default());
+    let call = Step::call("bash", r#"{"command":"ls src"}"#).answered("main.rs lib.rs", None);
+    let mut found = detector.observe(&Step::heard("List the files."));
+    for round in 0..3 {
+        found.extend(detector.observe(&call.in_round(round)));
+        found.extend(detector.end_round());
+    }
+    let last = found.last().expect("three equal answers");
+    assert_eq!((last.severity, last.count), (Severity::Loop, 3));
 }

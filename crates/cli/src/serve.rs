@@ -1,0 +1,139 @@
+//! `loopbreaker serve`: the gateway, until it is told to stop.
+
+mod watch;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use loopbreaker_config::{BaseUrl, Config, Problem};
+use loopbreaker_gateway::{Gateway, Handle};
+use loopbreaker_telemetry::{LogFormat, Telemetry};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::ServeArgs;
+use crate::config_file::{self, ConfigFile};
+use crate::exit::Exit;
+use crate::failure::{Failure, say, warn};
+use watch::Watched;
+
+pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
+    let (config, files) = load(args)?;
+    for notice in &config.notices {
+        warn(&notice.to_string());
+    }
+    raise_file_limit();
+    let gateway = start(args, config)?;
+    writeln!(io::stdout(), "listening on http://{}", gateway.address())?;
+    if let Some(admin) = gateway.admin_address() {
+        writeln!(io::stdout(), "health, metrics and API on http://{admin}")?;
+    }
+    greet(&gateway);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(watch_over(args, &gateway.handle(), files))?;
+    say("stopping: no new connections, open streams may end\n");
+    gateway.stop(DRAIN);
+    Ok(Exit::Fine)
+}
+
+/// Starts a gateway with its log on stderr.
+fn start(args: &ServeArgs, config: Config) -> Result<Gateway, Failure> {
+    let terminal = io::stderr().is_terminal();
+    let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let format = match args.log_format.as_deref() {
+        Some(name) => LogFormat::parse(name, colour).unwrap_or(LogFormat::Json),
+        None => LogFormat::usual(terminal, colour),
+    };
+    let telemetry = Telemetry::start(format, Box::new(io::stderr()), |name| std::env::var(name).ok());
+    let folder = data_dir(args.data_dir.as_deref(), &config);
+    let workers = args.workers.map_or_else(
+        || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        |workers| workers.get(),
+    );
+    Gateway::start(config, folder, workers, telemetry)
+        .map_err(|error| Failure::told(error.to_string(), "choose another address with `--listen 127.0.0.1:PORT`"))
+}
+
+/// The config with what the command line says above it, and the files that it was read from.
+fn load(args: &ServeArgs) -> Result<(Config, Watched), Failure> {
+    let mut file = config_file::find(args.config.file.as_deref())?;
+    let parsed = file.as_mut().map_or_else(|| Ok(Config::default()), ConfigFile::parse);
+    let mut config = parsed.map_err(|problems| not_sound(file.as_ref(), &problems))?;
+    if let Some(listen) = args.listen {
+        config.listen = listen;
+    }
+    if let Some(url) = &args.upstream {
+        let url = BaseUrl::parse(url)
+            .map_err(|error| Failure::told(format!("--upstream: {error}"), "write it like http://127.0.0.1:8000"))?;
+        config.upstreams = config.upstreams.all_at(&url);
+    }
+    let files = file.as_ref().map(ConfigFile::paths).unwrap_or_default();
+    Ok((config, Watched::new(files)))
+}
+
+fn not_sound(file: Option<&ConfigFile>, problems: &[Problem]) -> Failure {
+    let name = file.map_or("the config", |file| &file.name);
+    let told = problems.iter().map(|problem| format!("{name}:{problem}")).collect::<Vec<_>>().join("\n");
+    Failure::told(told, format!("`loopbreaker check -c {name}` shows each with its line"))
+}
+
+/// Reloads when a file changes or SIGHUP comes, and returns when the gateway should stop.
+async fn watch_over(args: &ServeArgs, gateway: &Handle, mut files: Watched) -> io::Result<()> {
+    let (mut hangup, mut terminate) = (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut ticks = tokio::time::interval(LOOK_EVERY);
+    loop {
+        let reload = tokio::select! {
+            _ = hangup.recv() => true,
+            _ = ticks.tick() => files.have_changed(),
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+        };
+        if reload {
+            match load(args) {
+                Ok((config, watched)) => {
+                    files = watched;
+                    gateway.reload(config);
+                }
+                Err(failure) => gateway.reload_failed(&failure.to_string()),
+            }
+        }
+    }
+}
+
+/// Where files are kept: as the command line says, else the config, else the usual place of the user.
+fn data_dir(asked: Option<&Path>, config: &Config) -> Option<PathBuf> {
+    let configured = || config.data_dir.as_deref().unwrap_or(Config::DEFAULT_DATA_DIR).to_owned();
+    let path = asked.map_or_else(|| PathBuf::from(configured()), Path::to_owned);
+    match path.strip_prefix("~") {
+        Ok(rest) => std::env::home_dir().map(|home| home.join(rest)),
+        Err(_) => Some(path),
+    }
+}
+
+/// Tells a person at a terminal what to do next.
+fn greet(gateway: &Gateway) {
+    if !io::stderr().is_terminal() {
+        return;
+    }
+    let address = gateway.address();
+    say(&format!(
+        "\nPoint your agents at it:\n  export OPENAI_BASE_URL=http://{address}/v1\n  export ANTHROPIC_BASE_URL=http://{address}\n  \
+         export GOOGLE_GEMINI_BASE_URL=http://{address}\n\nIs it alive?  loopbreaker probe http://{address}\n\n"
+    ));
+}
+
+/// Every connection needs two files, and the usual limit of 1,024 is for programs that have a few.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if setrlimit(Resource::Nofile, raised).is_err() {
+        warn("the limit of open files could not be raised; many connections at once may fail");
+    }
+}
+
+/// How long open streams may take to end.
+const DRAIN: Duration = Duration::from_secs(30);
+/// How often files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -1,0 +1,99 @@
+//! Reading an answer.
+
+pub(crate) mod anthropic;
+pub(crate) mod chat;
+pub(crate) mod gemini;
+pub(crate) mod responses;
+mod scribe;
+
+pub(crate) use scribe::Scribe;
+
+use std::borrow::Cow;
+
+use crate::{Dialect, Event, Held, Usage};
+
+/// What an answer says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// What it consumed, when it says so.
+    pub usage: Option<Usage>,
+    /// The provider's id of it, by which the next request may refer to it.
+    pub id: Option<String>,
+    /// The model that gave it.
+    pub model: Option<String>,
+    /// The calls that the client is to run.
+    pub calls: Vec<Call>,
+    /// How many bytes of words, thoughts and arguments there were in all, for an estimate where no usage came.
+    pub text_bytes: u64,
+    /// The beginning of what was said, at most 64 KiB of it.
+    pub text: String,
+    /// Why it ended, in the provider's words.
+    pub finish: Option<String>,
+}
+
+/// A call that a model asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The id that its result will name; empty where the provider gives none.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments as JSON text.
+    pub args: String,
+}
+
+impl Call {
+    /// The call as an event, for a conversation in which it came with an earlier answer and only its result comes with
+    /// the request.
+    ///
+    /// ```
+    /// use loopbreaker_dialect::{Call, Conversation, Dialect, read_request};
+    ///
+    /// let known = Call { id: "call_1".into(), tool: "ls".into(), args: "{}".into() };
+    /// let body = br#"{"previous_response_id":"resp_1","input":[
+    ///     {"type":"function_call_output","call_id":"call_1","output":"a.txt"}]}"#;
+    /// let mut conversation = Conversation::at_round(3);
+    /// let mut steps = Vec::new();
+    /// conversation.take(known.event(), &mut |_| ());
+    /// read_request(Dialect::Responses, body, None, &mut |message| {
+    ///     message.events(&mut |event| {
+    ///         conversation.take(event.into_owned(), &mut |step| {
+    ///             steps.push(format!("{:?} {:?} {:?}", step.round, step.tool, step.result));
+    ///         });
+    ///     });
+    /// })?;
+    /// assert_eq!(steps, [r#"Some(3) Some("ls") Some("a.txt")"#]);
+    /// # Ok::<(), loopbreaker_dialect::Unreadable>(())
+    /// ```
+    pub fn event(&self) -> Event<'_> {
+        Event::Called {
+            waits_for: Some(Cow::Borrowed(&self.id)),
+            step: Held {
+                tool: Some(Cow::Borrowed(&self.tool)),
+                args: Some(Cow::Borrowed(&self.args)),
+                ..Held::default()
+            },
+        }
+    }
+}
+
+/// Reads an answer that came whole; `None` when it is none, but an error or no JSON.
+///
+/// ```
+/// use loopbreaker_dialect::{Dialect, read_answer};
+/// let body = br#"{"id":"msg_1","content":[{"type":"tool_use","id":"t1","name":"ls","input":{"path":"."}}],
+///     "stop_reason":"tool_use","usage":{"input_tokens":9,"output_tokens":4}}"#;
+/// let answer = read_answer(Dialect::Anthropic, body).expect("an answer");
+/// assert_eq!((answer.calls[0].tool.as_str(), answer.calls[0].args.as_str()), ("ls", r#"{"path":"."}"#));
+/// ```
+pub fn read_answer(dialect: Dialect, body: &[u8]) -> Option<Answer> {
+    let body = str::from_utf8(body).ok()?;
+    let mut scribe = Scribe::default();
+    match dialect {
+        Dialect::Chat => chat::read_whole(body, &mut scribe),
+        Dialect::Responses => responses::read_whole(body, &mut scribe),
+        Dialect::Anthropic => anthropic::read_whole(body, &mut scribe),
+        Dialect::Gemini => gemini::read_whole(body, &mut scribe),
+    }?;
+    Some(scribe.finish())
+}

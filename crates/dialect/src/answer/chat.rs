@@ -1,0 +1,217 @@
+//! Chat completions: whole answers and the chunks of a stream, which differ in one word.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::Scribe;
+use crate::Usage;
+use crate::content;
+use crate::json::{Cursor, string};
+
+/// A chunk, or all of an answer.
+#[derive(Deserialize)]
+pub(crate) struct Chunk<'a> {
+    #[serde(borrow)]
+    pub(crate) id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) created: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) choices: Option<Choices<'a>>,
+    #[serde(borrow)]
+    pub(crate) usage: Option<&'a RawValue>,
+    /// Bytes without a meaning that hide how long a chunk is.
+    #[serde(borrow)]
+    pub(crate) obfuscation: Option<&'a RawValue>,
+}
+
+/// The choices of a chunk, nearly always one.
+#[derive(Default)]
+pub(crate) struct Choices<'a> {
+    first: Option<Choice<'a>>,
+    others: Vec<Choice<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Choice<'a> {
+    index: Option<u64>,
+    #[serde(alias = "message", borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    refusal: Option<&'a RawValue>,
+    #[serde(alias = "reasoning", borrow)]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function_call: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta<'a> {
+    index: Option<u64>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+    #[serde(borrow)]
+    custom: Option<Function<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(alias = "input", borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Which call each index of the deltas means.
+#[derive(Debug, Default)]
+pub(crate) struct Indices(Vec<(Option<u64>, usize)>);
+
+pub(crate) fn read_whole(body: &str, scribe: &mut Scribe) -> Option<()> {
+    let chunk: Chunk<'_> = serde_json::from_str(body).ok()?;
+    chunk.choices.as_ref()?;
+    chunk.read(scribe, &mut Indices::default());
+    Some(())
+}
+
+impl<'a> Chunk<'a> {
+    /// The words of a chunk that has nothing but words of the first choice, and whether they are thought.
+    pub(crate) fn only_words(&self) -> Option<(&'a RawValue, bool)> {
+        let choices = self.choices.as_ref()?;
+        let choice = choices.first.as_ref().filter(|_| choices.others.is_empty() && self.usage.is_none())?;
+        if choice.index.unwrap_or_default() > 0 || choice.finish_reason.is_some() {
+            return None;
+        }
+        let delta = choice.delta.as_ref()?;
+        delta.refusal.or(delta.tool_calls).or(delta.function_call).is_none().then_some(())?;
+        let words = match (delta.content, delta.reasoning_content) {
+            (Some(said), None) => (said, false),
+            (None, Some(thought)) => (thought, true),
+            _ => return None,
+        };
+        words.0.get().starts_with('"').then_some(words)
+    }
+
+    pub(crate) fn read(&self, scribe: &mut Scribe, indices: &mut Indices) {
+        scribe.identify(self.id, self.model);
+        if let Some(usage) = self.usage.and_then(Usage::openai) {
+            scribe.answer.usage = Some(usage);
+        }
+        if let Some(choices) = &self.choices {
+            for choice in choices.first.iter().chain(&choices.others) {
+                choice.read(scribe, indices);
+            }
+        }
+    }
+}
+
+impl Choice<'_> {
+    fn read(&self, scribe: &mut Scribe, indices: &mut Indices) {
+        if self.index.unwrap_or_default() > 0 {
+            // Only the first choice is followed, and a stream with several is not cut: all would have to end.
+            scribe.stop_watching();
+            let delta = self.delta.iter();
+            let words = delta.flat_map(|delta| [delta.content, delta.reasoning_content, delta.tool_calls]);
+            words.flatten().for_each(|text| scribe.murmured(text));
+            return;
+        }
+        scribe.ended(self.finish_reason);
+        let Some(delta) = &self.delta else { return };
+        if let Some(reasoning) = delta.reasoning_content {
+            scribe.thought(reasoning);
+        }
+        for text in [delta.content, delta.refusal].into_iter().flatten() {
+            if text.get().starts_with('"') {
+                scribe.said(text);
+            } else {
+                // Some give a list of blocks. What is wrong with it is for the client to find out.
+                drop(content::each(text, &mut |block| {
+                    if let Some(text) = block.said() {
+                        scribe.said(text);
+                    }
+                }));
+            }
+        }
+        if let Some(calls) = delta.tool_calls {
+            each_call(calls, scribe, indices);
+        }
+        if let Some(function) = delta.function_call.and_then(|call| serde_json::from_str(call.get()).ok()) {
+            let call = CallDelta { index: Some(0), id: None, function: Some(function), custom: None };
+            call.read(scribe, indices);
+        }
+    }
+}
+
+fn each_call(calls: &RawValue, scribe: &mut Scribe, indices: &mut Indices) -> Option<()> {
+    let mut cursor = Cursor::new(calls.get());
+    cursor.open(b'[').ok()?;
+    while cursor.has_element(b']').ok()? {
+        cursor.value::<CallDelta<'_>>().ok()?.read(scribe, indices);
+    }
+    Some(())
+}
+
+impl CallDelta<'_> {
+    fn read(self, scribe: &mut Scribe, indices: &mut Indices) {
+        let function = self.function.or(self.custom).unwrap_or_default();
+        let known = indices.find(self.index, self.id, scribe);
+        let call = known.unwrap_or_else(|| {
+            let call = scribe.call(self.id, function.name);
+            indices.0.push((self.index, call));
+            call
+        });
+        if let Some(args) = function.arguments {
+            scribe.arguments(call, args);
+        }
+    }
+}
+
+impl Indices {
+    /// The call that a delta goes on with. Another id makes another call, since some servers number every call 0 or not
+    /// at all.
+    fn find(&self, index: Option<u64>, id: Option<&RawValue>, scribe: &Scribe) -> Option<usize> {
+        let (_, call) = self.0.iter().rev().find(|(known, _)| *known == index)?;
+        let id = id.and_then(string).unwrap_or_default();
+        let is_other = scribe.answer.calls.get(*call).is_some_and(|known| !id.is_empty() && known.id != id);
+        (!is_other).then_some(*call)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Elements;
+        impl<'de> Visitor<'de> for Elements {
+            type Value = Choices<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of choices")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+                let mut choices = Choices { first: elements.next_element()?, others: Vec::new() };
+                if choices.first.is_some() {
+                    while let Some(choice) = elements.next_element()? {
+                        choices.others.push(choice);
+                    }
+                }
+                Ok(choices)
+            }
+        }
+        deserializer.deserialize_seq(Elements)
+    }
+}

@@ -1,0 +1,131 @@
+//! Writes an answer down while it comes.
+
+use serde_json::value::RawValue;
+
+use super::{Answer, Call};
+use crate::json::{push_unescaped, string, unquoted};
+use crate::stream::Watch;
+
+/// What has been read of an answer so far.
+#[derive(Debug, Default)]
+pub(crate) struct Scribe {
+    pub(crate) answer: Answer,
+    /// Listens for a chant, in a stream that is watched.
+    pub(crate) watch: Option<Watch>,
+    /// Bytes of all calls so far.
+    call_bytes: usize,
+    /// Where strings with escapes are decoded.
+    scratch: String,
+}
+
+/// How much of what is said is kept.
+const MAX_TEXT: usize = 64 << 10;
+
+/// How many bytes of calls are kept: beyond it no tool would run them.
+const MAX_CALL_BYTES: usize = 1 << 20;
+
+/// How many calls are kept.
+const MAX_CALLS: usize = 512;
+
+impl Scribe {
+    pub(crate) fn new(watch: Option<Watch>) -> Self {
+        Self { watch, ..Self::default() }
+    }
+
+    pub(crate) fn finish(self) -> Answer {
+        self.answer
+    }
+
+    /// Notes who answers; what comes first counts.
+    pub(crate) fn identify(&mut self, id: Option<&RawValue>, model: Option<&RawValue>) {
+        let note = |known: &mut Option<String>, value: Option<&RawValue>| {
+            if known.is_none() {
+                *known = value.and_then(string).filter(|text| !text.is_empty()).map(String::from);
+            }
+        };
+        note(&mut self.answer.id, id);
+        note(&mut self.answer.model, model);
+    }
+
+    pub(crate) fn ended(&mut self, reason: Option<&RawValue>) {
+        if let Some(reason) = reason.and_then(string) {
+            self.answer.finish = Some(reason.into_owned());
+        }
+    }
+
+    /// Takes words of the answer, a JSON string.
+    pub(crate) fn said(&mut self, text: &RawValue) {
+        if let Some(inside) = unquoted(text) {
+            self.words(inside, false);
+        }
+    }
+
+    /// Takes what the model thinks, a JSON string.
+    pub(crate) fn thought(&mut self, text: &RawValue) {
+        if let Some(inside) = unquoted(text) {
+            self.words(inside, true);
+        }
+    }
+
+    /// Takes what stands between the quotes of a string that was said or thought.
+    pub(crate) fn words(&mut self, inside: &str, is_thought: bool) {
+        let text = decoded(inside, &mut self.scratch);
+        self.answer.text_bytes += text.len() as u64;
+        if !is_thought {
+            let room = MAX_TEXT.saturating_sub(self.answer.text.len());
+            // A character has four bytes at most, so one of these is the end of one.
+            let fits = (0..4).find_map(|less| text.get(..text.len().min(room).saturating_sub(less)));
+            self.answer.text.push_str(fits.unwrap_or_default());
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.listen(text, is_thought);
+        }
+    }
+
+    /// Takes words that count but that nobody follows, like those of a second choice.
+    pub(crate) fn murmured(&mut self, text: &RawValue) {
+        self.answer.text_bytes += text.get().len() as u64;
+    }
+
+    /// From here on the stream is not cut any more.
+    pub(crate) fn stop_watching(&mut self) {
+        self.watch = None;
+    }
+
+    /// Begins a call, and returns its place for [`Self::arguments`].
+    pub(crate) fn call(&mut self, id: Option<&RawValue>, tool: Option<&RawValue>) -> usize {
+        // A call without the end of its arguments is worse than a chant.
+        self.stop_watching();
+        let text = |value: Option<&RawValue>| value.and_then(string).unwrap_or_default().into_owned();
+        let call = Call { id: text(id), tool: text(tool), args: String::new() };
+        self.call_bytes += call.id.len() + call.tool.len();
+        if self.answer.calls.len() < MAX_CALLS && self.call_bytes <= MAX_CALL_BYTES {
+            self.answer.calls.push(call);
+            return self.answer.calls.len() - 1;
+        }
+        usize::MAX
+    }
+
+    /// Appends to the arguments of a call: a string is decoded, anything else is its JSON text.
+    pub(crate) fn arguments(&mut self, call: usize, args: &RawValue) {
+        let inside = unquoted(args);
+        let text = inside.map_or(args.get(), |inside| decoded(inside, &mut self.scratch));
+        self.answer.text_bytes += text.len() as u64;
+        self.call_bytes += text.len();
+        if let Some(call) = self.answer.calls.get_mut(call)
+            && self.call_bytes <= MAX_CALL_BYTES
+        {
+            call.args.push_str(text);
+        }
+    }
+}
+
+/// What the inside of a JSON string means; decoded into `scratch` only where it has escapes.
+fn decoded<'t>(inside: &'t str, scratch: &'t mut String) -> &'t str {
+    if memchr::memchr(b'\\', inside.as_bytes()).is_none() {
+        return inside;
+    }
+    scratch.clear();
+    push_unescaped(inside, scratch);
+    scratch
+}

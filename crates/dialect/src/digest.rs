@@ -1,0 +1,135 @@
+//! What a message amounts to, in 128 bits.
+
+use std::borrow::Cow;
+
+use loopbreaker::canonical_json;
+use memchr::memmem;
+use serde_json::value::RawValue;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::content;
+use crate::json::{canonical_string, string, words};
+use crate::written::{Form, Part};
+
+/// Hashes the parts of a message, each with a mark and its length, so that no two messages run together.
+///
+/// Ids, cache marks, signatures and what the model only thought are left out: clients drop, renew and move them while
+/// the conversation stays the same.
+pub(crate) struct Digest {
+    hash: u128,
+    is_system: bool,
+}
+
+impl Digest {
+    /// Begins with who speaks.
+    pub(crate) fn of(form: Form, name: Option<&str>) -> Self {
+        let speaker = match form {
+            Form::System => b's',
+            Form::Outside => b'u',
+            Form::Answer | Form::AnswerPart | Form::Reasoning | Form::Call => b'a',
+            Form::Result | Form::CallOutput => b'r',
+            Form::Compaction => b'c',
+            Form::Nothing | Form::Unknown => b'-',
+        };
+        let mut digest = Self { hash: 0, is_system: form == Form::System };
+        digest
+            .frame(speaker, name.filter(|_| form != Form::Result && form != Form::Call).unwrap_or_default());
+        digest
+    }
+
+    /// The digest of a message that could not be read.
+    pub(crate) fn of_bytes(bytes: &str) -> u128 {
+        let mut digest = Self::of(Form::Unknown, None);
+        digest.frame(b'?', bytes);
+        digest.finish()
+    }
+
+    pub(crate) fn add(&mut self, part: &Part<'_>) {
+        match part {
+            Part::Said(text) => self.text(b't', text),
+            Part::Thought(_) => {}
+            Part::Shown(shown) => {
+                self.frame(b'k', &shown.kind);
+                self.frame(b'x', &shown.written);
+            }
+            Part::Called(call) => {
+                self.frame(b'c', &call.tool);
+                self.args(call.args);
+                if let Some(result) = call.result {
+                    self.result(result, true);
+                }
+            }
+            Part::Returned(returned) => {
+                let tool = returned.tool.and_then(string).unwrap_or_default();
+                self.frame(if returned.failed { b'f' } else { b'r' }, &tool);
+                if let Some(result) = returned.result {
+                    self.result(result, returned.is_data);
+                }
+            }
+            Part::Compacted => self.frame(b'-', ""),
+        }
+    }
+
+    pub(crate) fn finish(self) -> u128 {
+        self.hash
+    }
+
+    /// A JSON string. No words are the same as nothing.
+    fn text(&mut self, mark: u8, text: &RawValue) {
+        let Some(text) = canonical_string(text).filter(|text| !text.is_empty()) else { return };
+        if self.is_system && memmem::find(text.as_bytes(), BILLING_HEADER.as_bytes()).is_some() {
+            self.frame(mark, &without_billing_header(&text));
+        } else {
+            self.frame(mark, &text);
+        }
+    }
+
+    /// Arguments are the same however their JSON is written, also where it stands in a string.
+    fn args(&mut self, args: Option<&RawValue>) {
+        let args = args.map(words).unwrap_or_default();
+        match canonical_json(&args) {
+            Some(canonical) if canonical != "{}" && canonical != "null" => self.frame(b'j', &canonical),
+            Some(_) => {}
+            None if args.trim_ascii().is_empty() => {}
+            None => self.frame(b'p', &args),
+        }
+    }
+
+    fn result(&mut self, result: &RawValue, is_data: bool) {
+        if result.get().starts_with('"') {
+            return self.text(b't', result);
+        }
+        match content::blocks(result).filter(|_| !is_data) {
+            Some(blocks) => {
+                for block in blocks {
+                    match (block.said(), block.shown()) {
+                        (Some(text), _) => self.text(b't', text),
+                        (None, Some(shown)) => self.add(&Part::Shown(shown)),
+                        (None, None) => {}
+                    }
+                }
+            }
+            None => self
+                .frame(b'd', &canonical_json(result.get()).map_or(Cow::Borrowed(result.get()), Cow::Owned)),
+        }
+    }
+
+    fn frame(&mut self, mark: u8, bytes: &str) {
+        // One hash in the other: most parts are a few bytes, for which a hash that takes pieces is slow to begin.
+        let mut link = [mark; 41];
+        link[1..17].copy_from_slice(&self.hash.to_le_bytes());
+        link[17..33].copy_from_slice(&xxh3_128(bytes.as_bytes()).to_le_bytes());
+        link[33..].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.hash = xxh3_128(&link);
+    }
+}
+
+/// How a line begins that Claude Code puts before its system text, with numbers that change on every request.
+pub(crate) const BILLING_HEADER: &str = "x-anthropic-billing-header:";
+
+/// The text of a written string without the lines of the billing header.
+fn without_billing_header(written: &str) -> String {
+    // A line break is two bytes in a written string, and a backslash before it would have to be escaped itself.
+    let lines = written.split("\\n").filter(|line| !line.starts_with(BILLING_HEADER));
+    lines.collect::<Vec<_>>().join("\\n")
+}

@@ -1,0 +1,166 @@
+//! Strings between their written form and their meaning.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+use serde_json::value::RawValue;
+
+/// What stands between the quotes, when the value is a string.
+pub(crate) fn unquoted(value: &RawValue) -> Option<&str> {
+    value.get().strip_prefix('"')?.strip_suffix('"')
+}
+
+/// The one written form that all ways of writing a string have in common, without the quotes.
+///
+/// Only `\u` and `\/` leave a choice, so nearly every string is in that form already and nothing is decoded.
+pub(crate) fn canonical_string(value: &RawValue) -> Option<Cow<'_, str>> {
+    let inside = unquoted(value)?;
+    let bytes = inside.as_bytes();
+    if UNICODE.find(bytes).is_none() && SLASH.find(bytes).is_none() {
+        return Some(Cow::Borrowed(inside));
+    }
+    let mut canonical = String::with_capacity(inside.len());
+    push_escaped(&unescaped(inside), &mut canonical);
+    Some(Cow::Owned(canonical))
+}
+
+static UNICODE: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\\u"));
+static SLASH: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\\/"));
+
+/// What the inside of a JSON string means.
+pub(crate) fn unescaped(inside: &str) -> Cow<'_, str> {
+    if memchr::memchr(b'\\', inside.as_bytes()).is_none() {
+        return Cow::Borrowed(inside);
+    }
+    let mut text = String::with_capacity(inside.len());
+    push_unescaped(inside, &mut text);
+    Cow::Owned(text)
+}
+
+/// Appends a text as it stands inside of a JSON string.
+pub(crate) fn push_escaped(text: &str, out: &mut String) {
+    let mut plain = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let short = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            0..0x20 => "",
+            _ => continue,
+        };
+        out.push_str(text.get(plain..at).unwrap_or_default());
+        out.push_str(short);
+        if short.is_empty() && write!(out, "\\u{byte:04x}").is_err() {
+            // Writing to a string cannot fail.
+            return;
+        }
+        plain = at + 1;
+    }
+    out.push_str(text.get(plain..).unwrap_or_default());
+}
+
+/// Appends what the inside of a JSON string means. It has been parsed before, so its escapes are whole.
+pub(crate) fn push_unescaped(mut inside: &str, out: &mut String) {
+    while let Some(at) = memchr::memchr(b'\\', inside.as_bytes()) {
+        let (plain, escape) = inside.split_at(at);
+        out.push_str(plain);
+        let mut rest = escape.get(2..).unwrap_or_default();
+        out.push(match escape.as_bytes().get(1) {
+            Some(b'n') => '\n',
+            Some(b't') => '\t',
+            Some(b'r') => '\r',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'u') => {
+                let (char, behind) = unicode(rest);
+                rest = behind;
+                char
+            }
+            Some(byte) if byte.is_ascii() => char::from(*byte),
+            _ => char::REPLACEMENT_CHARACTER,
+        });
+        inside = rest;
+    }
+    out.push_str(inside);
+}
+
+/// The character of the digits behind `\u`, with the second half of a pair where there is one, and what is behind.
+fn unicode(rest: &str) -> (char, &str) {
+    let unit = |text: &str| text.get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    let behind = rest.get(4..).unwrap_or_default();
+    let Some(first) = unit(rest) else { return (char::REPLACEMENT_CHARACTER, behind) };
+    if let (0xd800..0xdc00, Some(second)) = (first, behind.strip_prefix("\\u").and_then(unit))
+        && (0xdc00..0xe000).contains(&second)
+    {
+        let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        return (
+            char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
+            behind.get(6..).unwrap_or_default(),
+        );
+    }
+    (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), behind)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn raw(json: &str) -> &RawValue {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn every_way_to_write_a_string_has_one_form() {
+        let forms = [r#""a/é\n\"""#, r#""a\/\u00e9\u000a\u0022""#, r#""\u0061/\u00E9\n\"""#];
+        for form in forms {
+            assert_eq!(canonical_string(raw(form)).as_deref(), Some(r#"a/é\n\""#), "{form}");
+        }
+        assert_eq!(canonical_string(raw("5")), None);
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_unescaped_to_one_replacement_character() {
+        let mut out = String::new();
+        push_unescaped(r"a\ud83db\ud83d\ude00\ude00", &mut out);
+        assert_eq!(out, "a\u{fffd}b😀\u{fffd}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_escaped_comes_back(text in any::<String>()) {
+            let mut escaped = String::new();
+            push_escaped(&text, &mut escaped);
+            let json = format!("\"{escaped}\"");
+            prop_assert_eq!(&serde_json::from_str::<String>(&json).unwrap(), &text);
+            let canonical = canonical_string(raw(&json)).unwrap();
+            prop_assert_eq!(&*canonical, &escaped);
+            let mut back = String::new();
+            push_unescaped(&escaped, &mut back);
+            prop_assert_eq!(back, text);
+        }
+
+        #[test]
+        fn every_character_may_be_written_by_its_number(text in any::<String>()) {
+            let mut escaped = String::new();
+            for unit in text.encode_utf16() {
+                write!(escaped, "\\u{unit:04x}").unwrap();
+            }
+            let mut back = String::new();
+            push_unescaped(&escaped, &mut back);
+            prop_assert_eq!(back, text);
+        }
+
+        #[test]
+        fn no_broken_escape_makes_it_panic(text in "[\\\\u0-9a-fdé\"]{0,40}") {
+            push_unescaped(&text, &mut String::new());
+        }
+    }
+}

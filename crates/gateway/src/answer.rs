@@ -1,0 +1,231 @@
+//! The answer on its way to the client: passed on frame by frame, while a bounded reader beside it takes usage, tool
+//! calls and chants.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use loopbreaker::Chant;
+use loopbreaker_dialect::{Answer, Dialect, StreamReader, UsageFilter, read_answer};
+
+use crate::decode::StreamDecoder;
+use crate::upstream::Lease;
+
+/// How an answer ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The provider said all it had to say.
+    Complete,
+    /// The client went away.
+    ClientGone,
+    /// The provider broke off.
+    Broken,
+    /// We cut a chant.
+    Cut(Chant),
+}
+
+/// What is known of an answer when it is over.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) end: End,
+    /// What was read of it.
+    pub(crate) answer: Option<Answer>,
+    /// A chant that was seen and not cut.
+    pub(crate) chant: Option<Chant>,
+    pub(crate) first_chunk: Option<Instant>,
+}
+
+/// Called once when an answer is over, however it ends.
+pub(crate) type WhenOver = Box<dyn FnOnce(Ended) + Send + Sync>;
+
+/// The body of an answer.
+pub(crate) struct Passing {
+    inner: Option<Incoming>,
+    lease: Option<Lease>,
+    watch: Watch,
+    when_over: Option<WhenOver>,
+    first_chunk: Option<Instant>,
+    /// What we say after the provider's last words.
+    last_words: Option<Bytes>,
+    chant: Option<Chant>,
+}
+
+/// What is looked for in an answer.
+pub(crate) enum Watch {
+    /// Nothing.
+    Nothing,
+    /// A whole JSON document.
+    Document { dialect: Dialect, decoder: Option<Box<StreamDecoder>>, collected: Vec<u8> },
+    /// A stream of events.
+    Stream(Box<WatchedStream>),
+}
+
+/// A stream that is read on its way.
+pub(crate) struct WatchedStream {
+    pub(crate) reader: StreamReader,
+    pub(crate) decoder: Option<Box<StreamDecoder>>,
+    /// Takes out the usage chunk that only we asked for.
+    pub(crate) filter: Option<UsageFilter>,
+    /// Whether a chant is cut, and not only told of.
+    pub(crate) cut: bool,
+}
+
+impl Watch {
+    /// A longer document is not read: it is no answer of a model.
+    const MAX_DOCUMENT: usize = 8 << 20;
+
+    fn into_answer(self) -> Option<Answer> {
+        match self {
+            Self::Nothing => None,
+            Self::Document { dialect, collected, .. } => read_answer(dialect, &collected),
+            Self::Stream(stream) => Some(stream.reader.finish()),
+        }
+    }
+}
+
+impl Passing {
+    /// Passes on an answer; `when_over` is called once, at its end or when the client goes.
+    pub(crate) fn new(inner: Incoming, lease: Lease, watch: Watch, when_over: WhenOver) -> Self {
+        Self {
+            inner: Some(inner),
+            lease: Some(lease),
+            watch,
+            when_over: Some(when_over),
+            first_chunk: None,
+            last_words: None,
+            chant: None,
+        }
+    }
+
+    /// Looks at a piece of the answer and says what is passed on of it.
+    fn look_at(&mut self, piece: Bytes) -> Bytes {
+        self.first_chunk.get_or_insert_with(Instant::now);
+        match &mut self.watch {
+            Watch::Nothing => piece,
+            Watch::Document { decoder, collected, .. } => {
+                if collected.len() < Watch::MAX_DOCUMENT {
+                    match decoder {
+                        Some(decoder) => collected.extend(decoder.feed(&piece)),
+                        None => collected.extend_from_slice(&piece),
+                    }
+                }
+                piece
+            }
+            Watch::Stream(stream) => {
+                let seen = match &mut stream.decoder {
+                    Some(decoder) => stream.reader.feed(&decoder.feed(&piece)),
+                    None => stream.reader.feed(&piece),
+                };
+                // What is compressed can only be cut where the compression allows it, so it is only told of.
+                let Some(cut) = seen else { return filtered(stream.filter.as_mut(), piece) };
+                if stream.decoder.is_some() || !stream.cut {
+                    self.chant.get_or_insert(cut.chant);
+                    return filtered(stream.filter.as_mut(), piece);
+                }
+                let kept = filtered(stream.filter.as_mut(), piece.slice(..cut.keep.min(piece.len())));
+                let mut last = BytesMut::from(&*kept);
+                last.extend_from_slice(&stream.reader.closing());
+                // Dropping the connection is what makes the provider stop.
+                self.inner = None;
+                self.lease = None;
+                self.over(End::Cut(cut.chant));
+                last.freeze()
+            }
+        }
+    }
+
+    /// The provider has said everything.
+    fn complete(&mut self) {
+        self.inner = None;
+        if let Some(lease) = self.lease.take() {
+            lease.give_back();
+        }
+        if let Watch::Stream(stream) = &mut self.watch
+            && let Some(filter) = &mut stream.filter
+        {
+            let mut rest = Vec::new();
+            filter.finish(&mut rest);
+            self.last_words = (!rest.is_empty()).then(|| rest.into());
+        }
+        self.over(End::Complete);
+    }
+
+    fn over(&mut self, end: End) {
+        if let Some(when_over) = self.when_over.take() {
+            let answer = std::mem::replace(&mut self.watch, Watch::Nothing).into_answer();
+            when_over(Ended { end, answer, chant: self.chant.take(), first_chunk: self.first_chunk });
+        }
+    }
+}
+
+impl Body for Passing {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        loop {
+            let Some(inner) = &mut this.inner else {
+                return Poll::Ready(this.last_words.take().map(|words| Ok(Frame::data(words))));
+            };
+            let frame = match Pin::new(inner).poll_frame(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(frame) => frame,
+            };
+            match frame {
+                None => this.complete(),
+                Some(Err(error)) => {
+                    this.inner = None;
+                    this.over(End::Broken);
+                    return Poll::Ready(Some(Err(error)));
+                }
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(piece) => {
+                        let passed = this.look_at(piece);
+                        // Whoever reads by length may not ask again after the last byte.
+                        if this.inner.as_ref().is_some_and(Body::is_end_stream) {
+                            this.complete();
+                        }
+                        // A piece of which nothing is left is no piece.
+                        if !passed.is_empty() {
+                            return Poll::Ready(Some(Ok(Frame::data(passed))));
+                        }
+                    }
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(Body::is_end_stream) && self.last_words.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match (&self.watch, &self.inner) {
+            // What may be taken out or added changes the length.
+            (Watch::Stream(stream), _) if stream.filter.is_some() || stream.cut => SizeHint::new(),
+            (_, Some(inner)) => inner.size_hint(),
+            (_, None) => SizeHint::new(),
+        }
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // Nobody asked for the rest, so the client has gone; the connection is dropped with what is still coming.
+        self.over(End::ClientGone);
+    }
+}
+
+fn filtered(filter: Option<&mut UsageFilter>, piece: Bytes) -> Bytes {
+    let Some(filter) = filter else { return piece };
+    let mut out = Vec::with_capacity(piece.len());
+    filter.feed(&piece, &mut out);
+    out.into()
+}

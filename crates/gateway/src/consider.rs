@@ -1,0 +1,246 @@
+//! From the bytes of a request to its verdict: who calls, what the body says, what is thought of it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use hyper::header::HeaderMap;
+use loopbreaker::Timestamp;
+use loopbreaker_budget::{Family, estimate_tokens};
+use loopbreaker_config::Subject;
+use loopbreaker_dialect::{Dialect, Facts};
+use loopbreaker_telemetry::{Degraded, Part, Resume};
+
+use crate::identical::Attempt;
+use crate::identity::{self, Tenant};
+use crate::inspect::{Inspection, Reader};
+use crate::judge::{Judge, Question};
+use crate::limits::{Charges, Estimate, Keys};
+use crate::route::model_in_path;
+use crate::sessions::{Located, SessionKey};
+use crate::settings::{Applied, Settings};
+use crate::state::{Shared, today};
+use crate::transcripts::Transcript;
+use crate::verdict::Verdict;
+
+/// A request as it is looked at.
+pub(crate) struct Looked<'r> {
+    pub(crate) method: &'r str,
+    pub(crate) path: &'r str,
+    pub(crate) query: &'r str,
+    pub(crate) headers: &'r HeaderMap,
+    pub(crate) dialect: Option<Dialect>,
+    /// The body, decoded; `None` when it cannot be read.
+    pub(crate) body: Option<&'r Bytes>,
+}
+
+/// What is known and thought of a request.
+pub(crate) struct Case<'s> {
+    pub(crate) tenant: Tenant,
+    pub(crate) agent: Arc<str>,
+    /// The session's name, as it is told to everyone.
+    pub(crate) session: Arc<str>,
+    pub(crate) located: Located,
+    pub(crate) tip: u128,
+    pub(crate) model: Option<Box<str>>,
+    pub(crate) facts: Arc<Facts>,
+    pub(crate) policies: Vec<Applied<'s>>,
+    pub(crate) verdict: Verdict,
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) charges: Charges<'s>,
+    pub(crate) estimate: Estimate,
+    pub(crate) degraded: Degraded,
+    pub(crate) inspection: Option<Inspection>,
+    /// The loop state of a client that will name this answer instead of repeating what led to it.
+    pub(crate) thread: Option<Box<Transcript>>,
+    pub(crate) now: Timestamp,
+}
+
+impl Case<'_> {
+    /// Keeps the transcript: the next request goes on from it, whatever becomes of this one.
+    pub(crate) fn keep_transcript(&mut self, shared: &Shared, dialect: Option<Dialect>) {
+        if let Some(inspection) = self.inspection.take() {
+            self.thread = inspection.keep(&shared.transcripts, dialect == Some(Dialect::Responses));
+        }
+    }
+
+    /// Whether the client may be told about the verdict: not when every policy that looks at it is in shadow.
+    pub(crate) fn is_told(&self) -> bool {
+        self.policies.is_empty() || self.policies.iter().any(|applied| applied.enforced)
+    }
+}
+
+/// Looks at a request. Whatever fails in here, the request goes on: a bug of ours is no reason to stop an agent.
+pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Case<'s> {
+    let trusted =
+        shared.trusts_tenant_header.load(Ordering::Relaxed) || settings.config.admin.trust_tenant_header;
+    let header = trusted.then_some(&*settings.config.admin.tenant_header);
+    let mut case = Case {
+        tenant: Tenant::of(looked.headers, looked.query, header, &shared.secret),
+        agent: identity::agent(looked.headers),
+        session: Arc::default(),
+        located: Located { key: SessionKey(0), account: SessionKey(0), is_new: true },
+        tip: 0,
+        model: model_in_path(looked.path).map(Into::into),
+        facts: Arc::default(),
+        policies: Vec::new(),
+        verdict: Verdict::allow(),
+        attempts: Vec::new(),
+        charges: Charges::default(),
+        estimate: Estimate::default(),
+        degraded: Degraded::default(),
+        inspection: None,
+        thread: None,
+        now: shared.now(),
+    };
+    let looking = AssertUnwindSafe(|| look(shared, settings, looked, &mut case));
+    if catch_unwind(looking).is_err() {
+        shared.telemetry.metrics.panicked();
+        case.degraded.insert(Part::Detector);
+        case.verdict = Verdict::allow();
+    }
+    case
+}
+
+/// The path of a request through identity, detectors and limits, read top to bottom.
+fn look<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case: &mut Case<'s>) {
+    // What does the body say?
+    let reader = Reader {
+        tenant: case.tenant.key,
+        rules: &settings.rules,
+        transcripts: &shared.transcripts,
+        fingerprint: settings.counts_requests,
+    };
+    let read = looked.dialect.zip(looked.body).map(|(dialect, body)| reader.read(dialect, body));
+    match read {
+        Some(Ok(inspection)) => {
+            let resume = if inspection.resumed { Resume::Hit } else { Resume::Miss };
+            shared.telemetry.metrics.resumed(resume);
+            case.facts = Arc::clone(&inspection.facts);
+            case.model = case.facts.model.clone().or(case.model.take());
+            case.tip = inspection.transcript.tip;
+            case.inspection = Some(inspection);
+        }
+        Some(Err(_)) => case.degraded.insert(Part::Body),
+        None if looked.dialect.is_some() => case.degraded.insert(Part::Body),
+        None => {}
+    }
+    fault_injection(looked);
+
+    // Whose run is it?
+    locate(shared, looked, case);
+
+    if case.located.is_new {
+        shared.sessions.call(case.located.key, &case.session);
+    }
+
+    // What is thought of it?
+    let subject = Subject {
+        method: looked.method,
+        path: looked.path,
+        is_dialect: looked.dialect.is_some(),
+        host: looked.headers.get(hyper::header::HOST).and_then(|host| host.to_str().ok()),
+        tenant: &case.tenant.name,
+        model: case.model.as_deref(),
+    };
+    let today = today();
+    case.policies = settings.applied(&subject, today);
+    let account = if case.located.account == case.located.key {
+        Arc::clone(&case.session)
+    } else {
+        session_name(case.located.account)
+    };
+    let keys = Keys {
+        tenant: case.tenant.key,
+        tenant_name: &case.tenant.name,
+        session: &account,
+        agent: &case.agent,
+        model: case.model.as_deref(),
+        headers: looked.headers,
+        query: looked.query,
+    };
+    let transcript = case.inspection.as_ref().map(|inspection| &inspection.transcript);
+    let document = case.inspection.as_ref().and_then(|inspection| inspection.document.as_ref());
+    let question = Question {
+        method: looked.method,
+        path: looked.path,
+        query: looked.query,
+        keys,
+        document: document.map_or_else(|| looked.body.map_or(&[][..], |body| body), |document| &document[..]),
+        located: case.located,
+        tip: case.tip,
+        rulings: transcript.map_or(&[][..], |transcript| transcript.loops.rulings()),
+        held_out: is_held_out(settings.config.holdout, case.located.key),
+        now: case.now,
+        today,
+    };
+    let judge = Judge { settings, sessions: &shared.sessions, identical: &shared.identical };
+    let (mut verdict, attempts) = judge.judge(&case.policies, &question);
+
+    // Does it fit into its budgets?
+    let bytes = looked.body.map_or(0, |body| body.len() as u64);
+    let tokens = estimate_tokens(bytes, case.facts.max_output_tokens, case.facts.choices);
+    case.estimate = Estimate { input: tokens.input, tokens: tokens.total(), money_micros: 0 };
+    if let Some(dialect) = looked.dialect {
+        case.estimate.money_micros =
+            settings.prices.cost(family(dialect), case.model.as_deref(), &tokens).micros;
+    }
+    let charges = Charges::of(&case.policies, &keys, case.estimate);
+    for proposal in charges.check(&shared.ledger, case.now) {
+        verdict.combine(proposal);
+    }
+    (case.verdict, case.attempts, case.charges) = (verdict, attempts, charges);
+}
+
+fn locate(shared: &Shared, looked: &Looked<'_>, case: &mut Case<'_>) {
+    let named = identity::session(looked.headers, Some(&case.facts));
+    let tenant = case.tenant.key;
+    if let Some(name) = named {
+        let key = SessionKey(shared.secret.hash("session", &[&tenant.to_le_bytes(), name.as_bytes()]));
+        case.located = shared.sessions.by_name(key, case.tip, case.now);
+        case.session = name.into();
+        return;
+    }
+    case.located = match &case.inspection {
+        Some(Inspection { transcript, chain, tails, .. }) if !chain.is_empty() => {
+            let anchor = transcript.anchor.unwrap_or(transcript.tip);
+            shared.sessions.by_transcript(anchor, chain, tails, case.now)
+        }
+        // Without words there is nothing to tell runs apart by; the agent is the next best.
+        _ => {
+            let key = shared.secret.hash("agent", &[&tenant.to_le_bytes(), case.agent.as_bytes()]);
+            shared.sessions.by_name(SessionKey(key), case.tip, case.now)
+        }
+    };
+    case.session = session_name(case.located.key);
+}
+
+/// What a session is called that its client has no name for.
+fn session_name(key: SessionKey) -> Arc<str> {
+    format!("lb-{:016x}", (key.0 >> 64) as u64).into()
+}
+
+/// Whether a session is one of the share in which loops are only observed: always the same ones.
+fn is_held_out(share: f64, session: SessionKey) -> bool {
+    share > 0.0 && ((session.0 >> 64) as u64 as f64 / u64::MAX as f64) < share
+}
+
+/// Whose prices hold for a dialect.
+pub(crate) const fn family(dialect: Dialect) -> Family {
+    match dialect {
+        Dialect::Chat | Dialect::Responses => Family::OpenAi,
+        Dialect::Anthropic => Family::Anthropic,
+        Dialect::Gemini => Family::Gemini,
+    }
+}
+
+/// Lets a test see that a bug in a detector stops no request. It does not exist in a release.
+#[cfg(debug_assertions)]
+fn fault_injection(looked: &Looked<'_>) {
+    let asked = looked.headers.contains_key("x-test-detector-panic");
+    assert!(!asked || std::env::var_os("LOOPBREAKER_TEST_FAULTS").is_none(), "a test asked for this");
+}
+
+#[cfg(not(debug_assertions))]
+const fn fault_injection(_: &Looked<'_>) {}

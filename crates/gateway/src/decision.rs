@@ -1,0 +1,158 @@
+//! The decision endpoint: what would be done with a request, for proxies that send their traffic themselves.
+
+use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, Response};
+use loopbreaker::Action;
+use loopbreaker_telemetry::Part;
+
+use crate::consider::{Looked, consider};
+use crate::decode::{Encoding, decode};
+use crate::inbound::{self, Start};
+use crate::limits::query_value;
+use crate::pipeline::{Worker, add_verdict};
+use crate::reply::{Reply, refuse, with};
+use crate::route;
+
+/// The path of the endpoint; what stands behind it is the original path.
+pub(crate) const PATH: &str = "/v1/decision";
+
+/// Whether a request is one for a decision.
+pub(crate) fn is_asked(path: &str) -> bool {
+    path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl Worker {
+    /// 200 to allow, 429 (or what `?deny=` asks for) to refuse, with the same headers as the gateway itself.
+    pub(crate) async fn decide(&self, request: Request<Incoming>) -> Response<Reply> {
+        let settings = self.shared.settings();
+        let (parts, body) = request.into_parts();
+        let denied_with = query_value(parts.uri.query().unwrap_or_default(), "deny").parse::<u16>().ok();
+        let original = Original::of(&parts.headers, &parts.uri, parts.method.as_str());
+        let dialect = route::dialect(original.path());
+        let body = match inbound::beginning(body, inbound::MAX_BODY).await {
+            Ok(Start { bytes, rest: None }) => bytes,
+            Ok(Start { rest: Some(_), .. }) | Err(_) => bytes::Bytes::new(),
+        };
+        let decoded = match Encoding::of(&parts.headers) {
+            Encoding::Plain => Some(body),
+            Encoding::Coded(coding) => decode(coding, &body, inbound::MAX_BODY).map(bytes::Bytes::from),
+            Encoding::Unknown => None,
+        };
+        // A proxy that asks without the body, as nginx does, gets what can be said without it.
+        let has_body = decoded.as_ref().is_some_and(|body| !body.is_empty());
+        let mut headers = parts.headers;
+        if let Some(host) = headers.get("x-original-host").cloned() {
+            headers.insert(hyper::header::HOST, host);
+        }
+        let looked = Looked {
+            method: &original.method,
+            path: original.path(),
+            query: original.query(),
+            headers: &headers,
+            dialect: dialect.filter(|_| has_body),
+            body: decoded.as_ref().filter(|_| has_body),
+        };
+        let mut case = consider(&self.shared, &settings, &looked);
+        case.keep_transcript(&self.shared, dialect);
+
+        let refused = match case.verdict.action {
+            Action::Reject | Action::Pause => case.verdict.refusal.clone(),
+            _ => case.charges.reserve(&self.shared.ledger, case.now).err().map(|refused| *refused),
+        };
+        let mut response = match &refused {
+            Some(refused) => {
+                case.verdict.action = case.verdict.action.max(Action::Pause);
+                let mut response = refuse(dialect, refused.code, refused.status, &refused.message);
+                refused.add_headers(response.headers_mut());
+                response
+            }
+            None => with(200, "application/json", r#"{"decision":"allow"}"#),
+        };
+        add_verdict(response.headers_mut(), &case);
+        if let Some(Ok(hint)) = case.verdict.hint.as_deref().map(header_text) {
+            response.headers_mut().insert(HINT, hint);
+        }
+        if !has_body {
+            response.headers_mut().insert(DEGRADED, HeaderValue::from_static(Part::Body.as_str()));
+        }
+        if let (Some(_), Some(status)) = (&refused, denied_with) {
+            let real = response.status().as_u16();
+            response.headers_mut().insert(STATUS, real.into());
+            if let Ok(status) = hyper::StatusCode::from_u16(status) {
+                *response.status_mut() = status;
+            }
+        }
+        response
+    }
+}
+
+/// The request that is asked about.
+struct Original {
+    method: String,
+    path_and_query: String,
+}
+
+impl Original {
+    /// From the headers that proxies set, else from what stands behind the endpoint's own path.
+    fn of(headers: &HeaderMap, uri: &hyper::Uri, method: &str) -> Self {
+        let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let behind = uri.path().strip_prefix(PATH).filter(|rest| !rest.is_empty()).map(str::to_owned);
+        Self {
+            method: header("x-original-method").unwrap_or_else(|| method.to_owned()),
+            path_and_query: header("x-original-uri").or(behind).unwrap_or_else(|| "/".to_owned()),
+        }
+    }
+
+    fn path(&self) -> &str {
+        self.path_and_query.split('?').next().unwrap_or_default()
+    }
+
+    fn query(&self) -> &str {
+        self.path_and_query.split_once('?').map_or("", |(_, query)| query)
+    }
+}
+
+/// A text as it can stand in a header: on one line, and without what is no ASCII.
+fn header_text(text: &str) -> Result<HeaderValue, hyper::header::InvalidHeaderValue> {
+    let line: String = text.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect();
+    HeaderValue::from_str(&line)
+}
+
+const HINT: HeaderName = HeaderName::from_static("x-loopbreaker-hint");
+const DEGRADED: HeaderName = HeaderName::from_static("x-loopbreaker-degraded");
+const STATUS: HeaderName = HeaderName::from_static("x-loopbreaker-status");
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::{HeaderMap, HeaderValue};
+
+    use super::{Original, header_text, is_asked};
+
+    #[test]
+    fn only_the_endpoint_itself_and_what_is_below_it_is_a_question() {
+        assert!(is_asked("/v1/decision"));
+        assert!(is_asked("/v1/decision/v1/chat/completions"));
+        assert!(!is_asked("/v1/decisions"));
+    }
+
+    #[test]
+    fn the_original_request_is_told_by_headers_or_by_the_path() {
+        let mut headers = HeaderMap::new();
+        let uri = "/v1/decision/v1/messages?beta=true".parse().unwrap();
+        let original = Original::of(&headers, &uri, "POST");
+        assert_eq!((original.path(), original.method.as_str()), ("/v1/messages", "POST"));
+        headers.insert("x-original-uri", HeaderValue::from_static("/v1/responses?a=b"));
+        headers.insert("x-original-method", HeaderValue::from_static("PUT"));
+        let original = Original::of(&headers, &uri, "GET");
+        assert_eq!(
+            (original.path(), original.query(), original.method.as_str()),
+            ("/v1/responses", "a=b", "PUT")
+        );
+    }
+
+    #[test]
+    fn a_hint_in_a_header_stays_on_one_line() {
+        assert_eq!(header_text("a\r\nX-Evil: b \u{e9}").unwrap(), "a??X-Evil: b ?");
+    }
+}

@@ -1,0 +1,229 @@
+//! The gateway as a program starts, reloads and stops it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use loopbreaker::{Redundancy, RedundancyConfig, Step};
+use loopbreaker_config::Config;
+use loopbreaker_telemetry::{Level, Part, ReloadResult, Telemetry};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use crate::listen::{self, Door, Serves};
+use crate::pipeline::Worker;
+use crate::secret::Secret;
+use crate::state::Shared;
+use crate::upstream::{Connector, Pool};
+
+/// Why a gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A port could not be opened.
+    #[error("cannot listen on {0}: {1}; is another program using the port?")]
+    Listen(SocketAddr, io::Error),
+    /// The certificate to listen with cannot be used.
+    #[error("cannot use the certificate {0}: {1}")]
+    Certificate(String, String),
+    /// No TLS at all.
+    #[error("cannot set up TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    /// A thread or its runtime could not be made.
+    #[error("cannot start a worker: {0}")]
+    Worker(io::Error),
+}
+
+/// A running gateway.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use loopbreaker_config::Config;
+/// use loopbreaker_gateway::Gateway;
+/// use loopbreaker_telemetry::Telemetry;
+///
+/// let gateway = Gateway::start(Config::default(), None, 1, Telemetry::quiet())?;
+/// println!("listening on http://{}", gateway.address());
+/// gateway.stop(Duration::from_secs(30));
+/// # Ok::<(), loopbreaker_gateway::StartError>(())
+/// ```
+#[derive(Debug)]
+pub struct Gateway {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    admin_address: Option<SocketAddr>,
+    shutdown: watch::Sender<Drain>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+/// Whether to stop.
+type Drain = bool;
+
+impl Gateway {
+    /// Starts `workers` threads that serve. `data_dir` keeps what has to survive a restart; without it, or when it
+    /// cannot be used, the gateway runs all the same and says so.
+    pub fn start(
+        config: Config,
+        data_dir: Option<PathBuf>,
+        workers: usize,
+        telemetry: Telemetry,
+    ) -> Result<Self, StartError> {
+        let secret = secret(data_dir, &telemetry).map_err(StartError::Worker)?;
+        let tls = config.tls.as_ref().map(|tls| acceptor(&tls.cert, &tls.key)).transpose()?;
+        let (listen, admin_listen) = (config.listen, config.admin_listen);
+        let has_tokens = !config.admin.tokens.is_empty();
+        warm_up();
+        let shared = Arc::new(Shared::new(config, secret, telemetry));
+        shared.trusts_tenant_header.store(listen.ip().is_loopback(), Ordering::Relaxed);
+
+        let first = listen::open(listen).map_err(|error| StartError::Listen(listen, error))?;
+        let address = first.local_addr().map_err(|error| StartError::Listen(listen, error))?;
+        let admin = admin_listen
+            .map(|at| listen::open(at).map_err(|error| StartError::Listen(at, error)))
+            .transpose()?;
+        let admin_address = admin.as_ref().and_then(|listener| listener.local_addr().ok());
+        // Whoever can reach the port could pause sessions, so without tokens only this machine may.
+        let control = admin_address.is_none() && (address.ip().is_loopback() || has_tokens);
+        let serves = Serves { traffic: true, control };
+
+        let (shutdown, stopping) = watch::channel(false);
+        let connector = Arc::new(Connector::new()?);
+        let (mut first, mut admin) = (Some(first), admin);
+        let mut threads = Vec::new();
+        for index in 0..workers.max(1) {
+            let listener = match first.take() {
+                Some(listener) => listener,
+                None => listen::open(address).map_err(|error| StartError::Listen(address, error))?,
+            };
+            let mut doors = vec![Door { listener, serves, tls: tls.clone() }];
+            if let Some(listener) = admin.take() {
+                doors.push(Door {
+                    listener,
+                    serves: Serves { traffic: false, control: true },
+                    tls: tls.clone(),
+                });
+            }
+            let worker = Worker { shared: Arc::clone(&shared), pool: Pool::new(Arc::clone(&connector)) };
+            threads.push(spawn(index, worker, doors, stopping.clone()).map_err(StartError::Worker)?);
+        }
+        Ok(Self { shared, address, admin_address, shutdown, workers: threads })
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where health, metrics and the API are, when they have a port of their own.
+    pub const fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin_address
+    }
+
+    /// A handle by which other threads change its settings.
+    pub fn handle(&self) -> Handle {
+        Handle { shared: Arc::clone(&self.shared) }
+    }
+
+    /// Takes no new connections, lets what is under way end for at most `drain`, and stops.
+    pub fn stop(self, drain: Duration) {
+        self.shared.draining.store(true, Ordering::Release);
+        self.shutdown.send_replace(true);
+        let deadline = std::time::Instant::now() + drain;
+        for worker in self.workers {
+            while !worker.is_finished() && std::time::Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        self.shared.telemetry.shutdown(Duration::from_secs(2));
+    }
+}
+
+/// Changes the settings of a running gateway.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Handle {
+    /// Puts another config in force, without dropping a connection. Where it listens cannot change.
+    pub fn reload(&self, config: Config) {
+        let policies = config.policies_in_force().len().to_string();
+        self.shared.reload(config);
+        let telemetry = &self.shared.telemetry;
+        telemetry.metrics.reloaded(ReloadResult::Loaded);
+        telemetry.metrics.set_degraded(Part::Config, false);
+        telemetry.log.event(Level::Info, "config reloaded", &[("policies", &policies)]);
+    }
+
+    /// A config could not be read, so the one in force stays.
+    pub fn reload_failed(&self, problem: &str) {
+        let telemetry = &self.shared.telemetry;
+        telemetry.metrics.reloaded(ReloadResult::Refused);
+        telemetry.metrics.set_degraded(Part::Config, true);
+        telemetry.log.event(
+            Level::Error,
+            "config not reloaded; the old one stays in force",
+            &[("problem", problem)],
+        );
+    }
+}
+
+/// Compiles what is compiled at its first use, so that no request waits for it.
+fn warm_up() {
+    let mut detector = Redundancy::new(&RedundancyConfig::default());
+    let step = Step::call("bash", r#"{"command":"ls -la /tmp"}"#).answered("total 0", None);
+    for round in 0..3 {
+        detector.observe(&step.in_round(round));
+    }
+}
+
+fn secret(data_dir: Option<PathBuf>, telemetry: &Telemetry) -> io::Result<Secret> {
+    let Some(folder) = data_dir else { return Secret::random() };
+    Secret::kept_in(&folder).or_else(|error| {
+        telemetry.metrics.set_degraded(Part::DataDir, true);
+        let (folder, error) = (folder.display().to_string(), error.to_string());
+        let fields = [("data_dir", folder.as_str()), ("error", error.as_str())];
+        telemetry.log.event(
+            Level::Warn,
+            "data folder cannot be used; session ids change with a restart",
+            &fields,
+        );
+        Secret::random()
+    })
+}
+
+fn spawn(
+    index: usize,
+    worker: Worker,
+    doors: Vec<Door>,
+    stopping: watch::Receiver<Drain>,
+) -> io::Result<JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name(format!("gateway-{index}")).spawn(move || {
+        runtime.block_on(listen::work(worker, doors, stopping, MAX_DRAIN));
+    })
+}
+
+fn acceptor(cert: &str, key: &str) -> Result<TlsAcceptor, StartError> {
+    let failed = |error: &dyn std::fmt::Display| StartError::Certificate(cert.to_owned(), error.to_string());
+    let chain: Result<Vec<_>, _> =
+        CertificateDer::pem_file_iter(cert).map_err(|error| failed(&error))?.collect();
+    let chain = chain.map_err(|error| failed(&error))?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(&error))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|error| failed(&error))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Streams that are still open after this long are cut.
+const MAX_DRAIN: Duration = Duration::from_secs(600);

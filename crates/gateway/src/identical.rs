@@ -1,0 +1,131 @@
+//! `identical_request` for all policies: attempts in a sliding window, counted apart for each policy and mode.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use loopbreaker::{Fingerprint, IdenticalRequest, IdenticalRequestConfig, RequestCount, Timestamp};
+
+use crate::transcripts::Hashed;
+
+/// Every request that was seen lately.
+#[derive(Debug)]
+pub(crate) struct IdenticalRequests {
+    shards: Box<[Mutex<Shard>]>,
+}
+
+#[derive(Debug)]
+struct Shard {
+    seen: IdenticalRequest,
+    /// How many requests of this fingerprint are on their way.
+    in_flight: HashMap<u128, u32, BuildHasherDefault<Hashed>>,
+}
+
+/// One counted attempt. It is on its way until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    all: Arc<IdenticalRequests>,
+    fingerprint: Fingerprint,
+    at: Timestamp,
+    counted: bool,
+}
+
+impl IdenticalRequests {
+    const SHARDS: usize = 64;
+    /// Different requests that are told apart; the one that was seen longest ago is forgotten first.
+    const MAX_REQUESTS: usize = 262_144;
+
+    /// Nothing was seen yet.
+    pub(crate) fn new() -> Self {
+        let shard = || Shard {
+            seen: IdenticalRequest::new(Self::MAX_REQUESTS / Self::SHARDS),
+            in_flight: HashMap::default(),
+        };
+        Self { shards: (0..Self::SHARDS).map(|_| Mutex::new(shard())).collect() }
+    }
+
+    /// Counts an attempt. With `once_in_flight`, one that comes while an equal one is on its way is not counted:
+    /// sampling the same prompt several times at once is no loop.
+    pub(crate) fn observe(
+        self: &Arc<Self>,
+        fingerprint: Fingerprint,
+        config: IdenticalRequestConfig,
+        once_in_flight: bool,
+        now: Timestamp,
+    ) -> (RequestCount, Attempt) {
+        let mut shard = self.shard(&fingerprint);
+        let in_flight = shard.in_flight.entry(fingerprint.short()).or_default();
+        *in_flight += 1;
+        let counted = !once_in_flight || *in_flight == 1;
+        let count = if counted {
+            shard.seen.observe(&fingerprint, config, now)
+        } else {
+            RequestCount { count: 1, fires: false }
+        };
+        (count, Attempt { all: Arc::clone(self), fingerprint, at: now, counted })
+    }
+
+    fn shard(&self, fingerprint: &Fingerprint) -> MutexGuard<'_, Shard> {
+        let index = fingerprint.as_bytes()[31] as usize % Self::SHARDS;
+        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Attempt {
+    /// The provider answered 429 or 5xx: retries of an outage are no loop.
+    pub(crate) fn take_back(&mut self) {
+        if std::mem::take(&mut self.counted) {
+            self.all.shard(&self.fingerprint).seen.take_back(&self.fingerprint, self.at);
+        }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let key = self.fingerprint.short();
+        let mut shard = self.all.shard(&self.fingerprint);
+        if let Some(in_flight) = shard.in_flight.get_mut(&key) {
+            *in_flight = in_flight.saturating_sub(1);
+            if *in_flight == 0 {
+                shard.in_flight.remove(&key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use loopbreaker::{Fingerprint, IdenticalRequestConfig, Timestamp};
+
+    use super::IdenticalRequests;
+
+    #[test]
+    fn attempts_that_overlap_count_as_one_where_that_is_asked_for() {
+        let all = Arc::new(IdenticalRequests::new());
+        let config = IdenticalRequestConfig::new(60, 3).unwrap();
+        let request = Fingerprint::of_document(b"{}");
+        let observe = |once| all.observe(request, config, once, Timestamp::from_secs(0));
+        let (first, on_its_way) = observe(true);
+        let (second, _) = observe(true);
+        assert_eq!((first.count, second.count), (1, 1));
+        drop(on_its_way);
+        assert_eq!(observe(true).0.count, 2, "the next one comes after it");
+        let (third, _still) = observe(false);
+        let (fourth, _) = observe(false);
+        assert_eq!((third.count, fourth.count), (3, 4), "elsewhere every attempt counts");
+    }
+
+    #[test]
+    fn an_attempt_that_was_taken_back_is_not_counted() {
+        let all = Arc::new(IdenticalRequests::new());
+        let config = IdenticalRequestConfig::new(60, 3).unwrap();
+        let request = Fingerprint::of_document(b"{}");
+        for _ in 0..5 {
+            let (count, mut attempt) = all.observe(request, config, false, Timestamp::from_secs(1));
+            assert_eq!(count.count, 1);
+            attempt.take_back();
+        }
+    }
+}

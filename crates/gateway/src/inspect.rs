@@ -1,0 +1,232 @@
+//! What a request's body says: facts, transcript, and what is known of both from earlier requests.
+
+use std::sync::Arc;
+
+use loopbreaker::{Fingerprint, RedundancyRules};
+use loopbreaker_dialect::{Dialect, Facts, Mark, Message, Speaker, Unreadable, read_request};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use crate::loops::LoopState;
+use crate::transcripts::{Place, PrefixHash, Transcript, Transcripts};
+
+/// A body that was read.
+pub(crate) struct Inspection {
+    pub(crate) facts: Arc<Facts>,
+    /// The transcript with what this request added to it.
+    pub(crate) transcript: Box<Transcript>,
+    /// Links of the transcript's chain, from where an earlier request ended or else from the start.
+    pub(crate) chain: Vec<u128>,
+    /// Hashes of a few messages that follow each other, by which a compacted transcript is recognised.
+    pub(crate) tails: Vec<u128>,
+    /// Whether only what is new had to be read.
+    pub(crate) resumed: bool,
+    /// Where the loop state is kept when the client does not send its history again.
+    pub(crate) thread: Option<u128>,
+    /// The body's fingerprint, key order and white space aside.
+    pub(crate) document: Option<[u8; 48]>,
+    hash: PrefixHash,
+}
+
+/// What reading needs beside the body.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'s> {
+    pub(crate) tenant: u128,
+    pub(crate) rules: &'s RedundancyRules,
+    pub(crate) transcripts: &'s Transcripts,
+    /// Whether the body's fingerprint is wanted: it costs about as much as all the rest.
+    pub(crate) fingerprint: bool,
+}
+
+impl Reader<'_> {
+    /// Reads a body.
+    pub(crate) fn read(self, dialect: Dialect, body: &[u8]) -> Result<Inspection, Unreadable> {
+        let (kept, mut hash) = self.transcripts.take_by_prefix(self.tenant, body);
+        let mark = kept.as_ref().and_then(|kept| Some(&kept.place.as_ref()?.mark));
+        let mut messages = Vec::new();
+        let reading = read_request(dialect, body, mark, &mut |message| messages.push(message))?;
+        let resumed = mark.is_some_and(|mark| mark.messages() + messages.len() == reading.messages);
+        let kept = kept.filter(|_| resumed);
+
+        let thread = self.thread(&reading.facts);
+        let start = kept.as_ref().map(|kept| kept.tip).or(thread).unwrap_or(self.tenant);
+        let spoken = spoken(&messages);
+        let links = links(start, &spoken);
+        let mut transcript = match kept {
+            Some(mut kept) => {
+                kept.loops.hear(&messages);
+                kept
+            }
+            None => self.taken_up(thread, &links, &messages),
+        };
+        let place = transcript.place.take();
+        transcript.place = reading.mark.map(|mark| Place {
+            prefix: hash.of(self.tenant, body, mark.offset()),
+            first: place.as_ref().map_or_else(|| first(&messages, &mark), |place| place.first),
+            rest: place.and_then(|place| place.rest),
+            mark,
+        });
+        let document = self.fingerprint.then(|| {
+            transcript.canonical = canonical(transcript.canonical, resumed, body, &messages);
+            document(&mut transcript, body)
+        });
+        let tails = transcript.recent.go_on(self.tenant, resumed || thread.is_some(), &spoken);
+        let mut chain = Vec::with_capacity(links.len() + 1);
+        if resumed || thread.is_some() {
+            chain.push(start);
+        }
+        chain.extend(links.iter().map(|(link, _)| *link));
+        transcript.tip = chain.last().copied().unwrap_or(start);
+        transcript.anchor = transcript.anchor.or(chain.first().copied());
+        Ok(Inspection { facts: reading.facts, transcript, chain, tails, resumed, thread, document, hash })
+    }
+
+    /// The conversation that this request goes on with although its bytes are others, or a new one.
+    fn taken_up(
+        self,
+        thread: Option<u128>,
+        links: &[(u128, usize)],
+        messages: &[Message<'_>],
+    ) -> Box<Transcript> {
+        let fresh = || Transcript {
+            tip: 0,
+            anchor: None,
+            canonical: 0,
+            recent: Recent::default(),
+            loops: LoopState::new(self.rules),
+            place: None,
+        };
+        if let Some(thread) = thread {
+            // It stays where it is: another request may go on from the same answer.
+            let mut transcript = Box::new(self.transcripts.copy(thread).unwrap_or_else(fresh));
+            transcript.loops.hear(messages);
+            return transcript;
+        }
+        for (link, index) in links.iter().rev().take(MAX_LOOK_BACK) {
+            if let Some(mut known) = self.transcripts.take(*link) {
+                known.loops.hear(&messages[index + 1..]);
+                // The bytes are others, so their hashes are worth nothing.
+                (known.canonical, known.place) = (0, None);
+                return known;
+            }
+        }
+        let mut transcript = Box::new(fresh());
+        transcript.loops.hear(messages);
+        transcript
+    }
+
+    /// The thread that the provider keeps for this client, if it does.
+    fn thread(self, facts: &Facts) -> Option<u128> {
+        let named = facts.previous_response_id.as_deref()?;
+        Some(thread_key(self.tenant, named))
+    }
+}
+
+impl Inspection {
+    /// Keeps the transcript for the next request, and gives a copy back where that may name the answer instead of
+    /// repeating what led to it.
+    pub(crate) fn keep(self, transcripts: &Transcripts, answers_are_named: bool) -> Option<Box<Transcript>> {
+        if self.thread.is_some() {
+            return Some(self.transcript);
+        }
+        let copy = answers_are_named.then(|| Box::new(self.transcript.without_place()));
+        transcripts.put(&self.hash, self.transcript);
+        copy
+    }
+}
+
+/// The key of a thread that the provider keeps: a response id, or a conversation's.
+pub(crate) fn thread_key(tenant: u128, name: &str) -> u128 {
+    mix(tenant ^ 0x7468_7265_6164, xxh3_128(name.as_bytes()))
+}
+
+/// Digests of the messages that count, and which they are. What the system says is no part of a transcript: many
+/// clients put the time of day there.
+fn spoken(messages: &[Message<'_>]) -> Vec<(u128, usize)> {
+    let counted = messages.iter().enumerate().filter(|(_, message)| message.speaker != Speaker::System);
+    counted.map(|(index, message)| (message.digest(), index)).collect()
+}
+
+/// The link after each message that counts.
+fn links(start: u128, spoken: &[(u128, usize)]) -> Vec<(u128, usize)> {
+    let mut link = start;
+    let next = |(digest, index): &(u128, usize)| {
+        link = mix(link, *digest);
+        (link, *index)
+    };
+    spoken.iter().map(next).collect()
+}
+
+/// The last messages of a transcript, by which it is recognised after what came before was rewritten.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Recent {
+    digests: [u128; Recent::TAIL],
+    messages: usize,
+}
+
+impl Recent {
+    /// So many messages in a row are no coincidence.
+    const TAIL: usize = 4;
+    /// The start of a transcript is not looked at: two runs of one task begin alike.
+    const TOO_EARLY: usize = 8;
+
+    /// Takes new messages in and gives the hash of each few that follow each other, the last ones last.
+    fn go_on(&mut self, tenant: u128, goes_on: bool, spoken: &[(u128, usize)]) -> Vec<u128> {
+        if !goes_on {
+            *self = Self::default();
+        }
+        let mut tails = Vec::new();
+        for (digest, _) in spoken {
+            self.digests.rotate_left(1);
+            self.digests[Self::TAIL - 1] = *digest;
+            self.messages += 1;
+            if self.messages > Self::TOO_EARLY {
+                tails.push(self.digests.iter().fold(!tenant, |hash, digest| mix(hash, *digest)));
+            }
+        }
+        tails
+    }
+}
+
+fn mix(before: u128, next: u128) -> u128 {
+    let mut both = [0; 32];
+    both[..16].copy_from_slice(&before.to_le_bytes());
+    both[16..].copy_from_slice(&next.to_le_bytes());
+    xxh3_128(&both)
+}
+
+fn first(messages: &[Message<'_>], mark: &Mark) -> usize {
+    messages.first().map_or(mark.offset(), |message| message.span.start)
+}
+
+fn canonical(before: u128, resumed: bool, body: &[u8], messages: &[Message<'_>]) -> u128 {
+    let start = if resumed { before } else { 0 };
+    messages
+        .iter()
+        .fold(start, |hash, message| mix(hash, Fingerprint::of_document(&body[message.span.clone()]).short()))
+}
+
+/// Messages and the rest of the body, each in canonical form: equal for two bodies exactly when they say the same.
+fn document(transcript: &mut Transcript, body: &[u8]) -> [u8; 48] {
+    let rest = match &mut transcript.place {
+        Some(place) => {
+            let tail = &body[place.mark.offset()..];
+            let tail_hash = xxh3_64(tail);
+            match place.rest {
+                Some((known, rest)) if known == tail_hash => rest,
+                _ => {
+                    let rest = Fingerprint::of_document(&[&body[..place.first], tail].concat());
+                    place.rest = Some((tail_hash, rest));
+                    rest
+                }
+            }
+        }
+        None => Fingerprint::of_document(body),
+    };
+    let mut document = [0; 48];
+    document[..16].copy_from_slice(&transcript.canonical.to_le_bytes());
+    document[16..].copy_from_slice(rest.as_bytes());
+    document
+}
+
+/// Between two requests lie an answer and its results.
+const MAX_LOOK_BACK: usize = 64;

@@ -1,0 +1,262 @@
+//! What is thought of a request before it is sent on: every stage is evaluated, then all are combined.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopbreaker::{Action, DetectorName, Fingerprint, Kind, Request, RequestCount, Severity, Timestamp};
+use loopbreaker_config::{KillSwitch, LoopDetection, ToolLoops};
+use loopbreaker_dialect::Refusal;
+use loopbreaker_telemetry::{FindingNote, Mode};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::identical::{Attempt, IdenticalRequests};
+use crate::limits::Keys;
+use crate::loops::Ruled;
+use crate::sessions::{AfterRefusal, Located, Sessions};
+use crate::settings::{Applied, Settings};
+use crate::verdict::{Proposal, Refused, Seen, Verdict};
+
+/// What is known of a request when it is judged.
+pub(crate) struct Question<'r> {
+    pub(crate) method: &'r str,
+    pub(crate) path: &'r str,
+    pub(crate) query: &'r str,
+    pub(crate) keys: Keys<'r>,
+    /// The body, or what two bodies have in common that say the same.
+    pub(crate) document: &'r [u8],
+    pub(crate) located: Located,
+    /// The transcript's last link, and what became certain in its newest round.
+    pub(crate) tip: u128,
+    pub(crate) rulings: &'r [Ruled],
+    /// Whether the session is one in which loops are only observed.
+    pub(crate) held_out: bool,
+    /// The gateway's own clock.
+    pub(crate) now: Timestamp,
+    /// Time of day, for dates in the config.
+    pub(crate) today: Timestamp,
+}
+
+/// Kill switches and loops; budgets come after it.
+pub(crate) struct Judge<'s> {
+    pub(crate) settings: &'s Settings,
+    pub(crate) sessions: &'s Sessions,
+    pub(crate) identical: &'s Arc<IdenticalRequests>,
+}
+
+impl Judge<'_> {
+    /// Evaluates every stage that needs no budget. The attempts are those that were counted.
+    pub(crate) fn judge(&self, policies: &[Applied<'_>], question: &Question<'_>) -> (Verdict, Vec<Attempt>) {
+        let mut verdict = Verdict::allow();
+        if let Some(switch) =
+            self.settings.config.kill_switches.iter().find(|switch| is_hit(switch, question))
+        {
+            verdict.combine(killed(switch));
+        }
+        let past = self.past(question);
+        let mut attempts = Vec::new();
+        let mut refuses = false;
+        for applied in policies {
+            if let Some(config) = &applied.policy.policy.loop_detection {
+                let (count, attempt) = self.count(applied, config, question);
+                attempts.push(attempt);
+                if count.fires {
+                    verdict.notes.push(identical_note(count, applied));
+                    if applied.enforced {
+                        verdict.combine(identical(config, count));
+                    }
+                }
+            }
+            if let Some(config) = &applied.policy.policy.tool_loops {
+                let enforced = applied.enforced && !question.held_out;
+                for ruled in question.rulings {
+                    let proposal = self.rung(config, ruled, enforced.then_some(past), question);
+                    refuses |=
+                        enforced && proposal.action == Action::Reject && past.after == AfterRefusal::Judge;
+                    let mode = if enforced { Mode::Enforce } else { Mode::Shadow };
+                    verdict.notes.push(FindingNote::of(&ruled.finding, mode, Arc::clone(&applied.policy.id)));
+                    if enforced {
+                        verdict.combine(proposal);
+                    }
+                }
+            }
+        }
+        if refuses {
+            let until = Timestamp::from_millis(question.now.as_millis() + RETRY_AFTER_SECONDS * 1_000);
+            self.sessions.with(question.located.key, |session| session.refuse(question.tip, until));
+        }
+        (verdict, attempts)
+    }
+
+    fn count(
+        &self,
+        applied: &Applied<'_>,
+        config: &LoopDetection,
+        question: &Question<'_>,
+    ) -> (RequestCount, Attempt) {
+        let mut hasher = Xxh3::new();
+        hasher.update(&question.keys.tenant.to_le_bytes());
+        for key in &applied.policy.policy.limit_keys {
+            question.keys.hash_into(key, &mut hasher);
+        }
+        let descriptor = format!("{:032x}", hasher.digest128());
+        let pairs = question.query.split('&').filter(|pair| !pair.is_empty());
+        let query: Vec<(&str, &str)> = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
+        let fingerprint = Fingerprint::of_request(&Request {
+            method: question.method,
+            path: question.path,
+            query: &query,
+            body: question.document,
+            // A policy in shadow counts for itself.
+            descriptors: &[(applied.mode().as_str(), &applied.policy.id), ("keys", &descriptor)],
+        });
+        self.identical.observe(fingerprint, config.config, config.once_in_flight, question.now)
+    }
+
+    /// What earlier requests mean for this one. It is looked at once, however many loops there are.
+    fn past(&self, question: &Question<'_>) -> Past {
+        let is_loop = |ruled: &Ruled| ruled.finding.severity == Severity::Loop;
+        let looked_at = question.rulings.iter().any(is_loop).then(|| {
+            self.sessions.with(question.located.key, |session| Past {
+                is_first: session.is_first(question.tip),
+                after: session.after_refusal(question.tip, question.now),
+            })
+        });
+        looked_at.flatten().unwrap_or(Past { is_first: true, after: AfterRefusal::Judge })
+    }
+
+    /// What the ladder does about one finding; without a past, what it would do.
+    fn rung(
+        &self,
+        config: &ToolLoops,
+        ruled: &Ruled,
+        past: Option<Past>,
+        question: &Question<'_>,
+    ) -> Proposal {
+        let finding = &ruled.finding;
+        let action = if finding.severity < Severity::Loop || finding.kind == Kind::Retry {
+            Action::Warn
+        } else if let Some(past) = past {
+            let identity = finding.identity.short();
+            let kept =
+                self.sessions.with(question.located.key, |session| session.strike(identity, ruled.strikes));
+            past.temper(config.ladder.rung(kept.unwrap_or(ruled.strikes)))
+        } else {
+            config.ladder.rung(ruled.strikes)
+        };
+        let count = RequestCount { count: finding.count as u32, fires: true };
+        let left = match past.map(|past| past.after) {
+            Some(AfterRefusal::Refuse(left)) => left,
+            _ => RETRY_AFTER_SECONDS,
+        };
+        Proposal {
+            action,
+            seen: Some(Seen::of(finding)),
+            hint: (action >= Action::Hint).then(|| hint(self.settings, &finding.message)),
+            delay: Duration::from_millis(if action == Action::Throttle { count.delay_millis() } else { 0 }),
+            refusal: (action >= Action::Throttle).then(|| Refused {
+                code: Refusal::LoopDetected,
+                status: self.settings.config.reject.status,
+                message: format!(
+                    "{} Change the approach instead of repeating it.",
+                    finding.message.trim_end()
+                ),
+                retry_after: Some(left),
+                retry: false,
+                rate_limit: None,
+            }),
+        }
+    }
+}
+
+/// What earlier requests of a session mean for this one.
+#[derive(Debug, Clone, Copy)]
+struct Past {
+    is_first: bool,
+    after: AfterRefusal,
+}
+
+impl Past {
+    /// The rung in the light of what came before.
+    fn temper(self, rung: Action) -> Action {
+        match self.after {
+            AfterRefusal::Refuse(_) => Action::Reject,
+            AfterRefusal::LetThrough => rung.min(Action::Hint),
+            // A session that was never seen before is hinted once before it is stopped.
+            AfterRefusal::Judge if self.is_first => rung.min(Action::Hint),
+            AfterRefusal::Judge => rung,
+        }
+    }
+}
+
+/// How long an unchanged transcript is refused.
+const RETRY_AFTER_SECONDS: u64 = 60;
+
+/// What is told to the model: the config's own words, or what was seen and what to do instead.
+fn hint(settings: &Settings, message: &str) -> String {
+    match settings.config.hint.message.as_deref() {
+        Some(own) => own.replace("{finding}", message),
+        None => format!(
+            "[Loopbreaker] You are repeating yourself without progress. {} Do not do it again: use what you already \
+             know, try something different, or say what keeps you from going on.",
+            message.trim_end()
+        ),
+    }
+}
+
+fn identical_note(count: RequestCount, applied: &Applied<'_>) -> FindingNote {
+    FindingNote {
+        kind: Kind::IdenticalRequest,
+        severity: Severity::Loop,
+        mode: applied.mode(),
+        detector: DetectorName::IdenticalRequest,
+        count: count.count,
+        period: 1,
+        policy: Arc::clone(&applied.policy.id),
+    }
+}
+
+fn identical(config: &LoopDetection, count: RequestCount) -> Proposal {
+    let seconds = config.config.window_seconds();
+    let message = format!(
+        "The same request was sent {} times within {seconds} s, and gets the same answer. Change it, or wait.",
+        count.count
+    );
+    let action = config.action;
+    Proposal {
+        action,
+        seen: Some(Seen { kind: Kind::IdenticalRequest, count: u64::from(count.count), period: 1 }),
+        hint: (action >= Action::Hint).then(|| format!("[Loopbreaker] {message}")),
+        delay: Duration::from_millis(if action == Action::Throttle { count.delay_millis() } else { 0 }),
+        refusal: (action >= Action::Throttle).then(|| Refused {
+            code: Refusal::LoopDetected,
+            status: 429,
+            message,
+            retry_after: Some(u64::from(seconds)),
+            retry: false,
+            rate_limit: None,
+        }),
+    }
+}
+
+fn is_hit(switch: &KillSwitch, question: &Question<'_>) -> bool {
+    let on_path = switch.path.as_deref().is_none_or(|path| path == question.path);
+    on_path && switch.is_on(question.today) && question.keys.is(&switch.key, &switch.value)
+}
+
+fn killed(switch: &KillSwitch) -> Proposal {
+    let reason = switch.reason.as_deref().unwrap_or("no reason was given");
+    Proposal {
+        action: Action::Reject,
+        seen: None,
+        hint: None,
+        delay: Duration::ZERO,
+        refusal: Some(Refused {
+            code: Refusal::KillSwitch,
+            status: 403,
+            message: format!("a kill switch stops this {}: {reason}", switch.key),
+            retry_after: None,
+            retry: false,
+            rate_limit: None,
+        }),
+    }
+}

@@ -1,0 +1,47 @@
+//! The gateway: a reverse proxy that sees loops in what passes, and breaks them.
+//!
+//! The path of a request, top to bottom (`pipeline`):
+//!
+//! ```text
+//! listen → route → inbound (body, limits) → consider: identity → inspect → locate → judge → limits
+//!        → hold (throttle, pause) → reserve → hints → send (breaker, pool) → answer (usage, calls, chant) → settle
+//! ```
+//!
+//! Nothing on it waits for a store, and whatever of ours fails lets the request through.
+
+mod answer;
+mod consider;
+mod control;
+mod decision;
+mod decode;
+mod gateway;
+mod headers;
+mod hints;
+mod holds;
+mod identical;
+mod identity;
+mod inbound;
+mod inspect;
+mod judge;
+mod limits;
+mod listen;
+mod loops;
+mod operator;
+mod outgoing;
+mod pauses;
+mod pipeline;
+mod reply;
+mod route;
+mod secret;
+mod send;
+mod sessions;
+mod settings;
+mod settle;
+mod state;
+mod transcripts;
+mod tunnel;
+mod upstream;
+mod verdict;
+mod within;
+
+pub use gateway::{Gateway, Handle, StartError};

@@ -1,0 +1,272 @@
+//! Rules of policies as charges against the ledger: checked, then reserved, then settled once.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use hyper::header::{AUTHORIZATION, HeaderMap};
+use loopbreaker::{Action, Timestamp};
+use loopbreaker_budget::{
+    Charge, Exceeded, Ledger, Quantity, Reservation, RuleStanding, Standing, Window, rate_limit,
+    rate_limit_policy,
+};
+use loopbreaker_config::LimitKey;
+use loopbreaker_dialect::Refusal;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::settings::{Applied, Budget};
+use crate::verdict::{Proposal, Refused};
+
+/// What a request's limits are keyed by.
+#[derive(Clone, Copy)]
+pub(crate) struct Keys<'r> {
+    /// The tenant's key, which is part of every other.
+    pub(crate) tenant: u128,
+    pub(crate) tenant_name: &'r str,
+    /// Name of the session whose budget it is.
+    pub(crate) session: &'r str,
+    pub(crate) agent: &'r str,
+    pub(crate) model: Option<&'r str>,
+    pub(crate) headers: &'r HeaderMap,
+    pub(crate) query: &'r str,
+}
+
+impl Keys<'_> {
+    /// Adds the value of a limit key to a hash, with its length. The tenant is part of every hash already.
+    pub(crate) fn hash_into(&self, key: &LimitKey, hasher: &mut Xxh3) {
+        let value = self.value(key);
+        hasher.update(&(value.len() as u64).to_le_bytes());
+        hasher.update(&value);
+    }
+
+    /// Whether a limit key has this value.
+    pub(crate) fn is(&self, key: &LimitKey, value: &str) -> bool {
+        *self.value(key) == *value.as_bytes()
+    }
+
+    fn value(&self, key: &LimitKey) -> Cow<'_, [u8]> {
+        let text = match key {
+            LimitKey::Tenant => self.tenant_name,
+            LimitKey::Session => self.session,
+            LimitKey::Agent => self.agent,
+            LimitKey::Model => self.model.unwrap_or_default(),
+            LimitKey::Header(name) => {
+                return self.headers.get(name.as_str()).map_or(&b""[..], |value| value.as_bytes()).into();
+            }
+            LimitKey::Query(name) => query_value(self.query, name),
+            LimitKey::JwtClaim(name) => {
+                return jwt_claim(self.headers, name).unwrap_or_default().into_bytes().into();
+            }
+        };
+        text.as_bytes().into()
+    }
+
+    fn charge(&self, applied: &Applied<'_>, budget: &Budget, estimate: Estimate) -> Charge {
+        let mut hasher = Xxh3::new();
+        hasher.update(&self.tenant.to_le_bytes());
+        // A policy in shadow counts for itself.
+        for name in [applied.mode().as_str(), &applied.policy.id, &budget.rule.id] {
+            hasher.update(&(name.len() as u64).to_le_bytes());
+            hasher.update(name.as_bytes());
+        }
+        for key in &budget.rule.keys {
+            self.hash_into(key, &mut hasher);
+        }
+        let estimate = match budget.limit.quantity {
+            Quantity::Requests => 1,
+            Quantity::Tokens => estimate.tokens,
+            Quantity::Money => estimate.money_micros,
+        };
+        Charge { key: hasher.digest128(), limit: budget.limit, estimate }
+    }
+}
+
+/// What a request will probably use.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Estimate {
+    /// Tokens of the request itself.
+    pub(crate) input: u64,
+    /// Tokens of request and answer.
+    pub(crate) tokens: u64,
+    pub(crate) money_micros: u64,
+}
+
+/// The charges of one request.
+#[derive(Default)]
+pub(crate) struct Charges<'s> {
+    charges: Vec<Charge>,
+    of: Vec<(Applied<'s>, &'s Budget)>,
+}
+
+impl<'s> Charges<'s> {
+    /// The charges of a request under these policies.
+    pub(crate) fn of(policies: &[Applied<'s>], keys: &Keys<'_>, estimate: Estimate) -> Self {
+        let mut all = Self::default();
+        for applied in policies {
+            for budget in &applied.policy.budgets {
+                all.charges.push(keys.charge(applied, budget, estimate));
+                all.of.push((*applied, budget));
+            }
+        }
+        all
+    }
+
+    /// What each enforced rule that is used up proposes.
+    pub(crate) fn check(&self, ledger: &Ledger, now: Timestamp) -> Vec<Proposal> {
+        if self.charges.is_empty() {
+            return Vec::new();
+        }
+        let standings = ledger.standings(&self.charges, now);
+        let all = self.charges.iter().zip(&self.of).zip(standings);
+        let refused = all.filter(|((charge, (applied, _)), standing)| {
+            applied.enforced && standing.refuses(charge.estimate)
+        });
+        refused.map(|((_, (_, budget)), standing)| proposal(budget, &standing)).collect()
+    }
+
+    /// Reserves everything at the moment of release, or says which rule is used up by now.
+    pub(crate) fn reserve(
+        &self,
+        ledger: &Ledger,
+        now: Timestamp,
+    ) -> Result<Option<Reservation>, Box<Refused>> {
+        if self.charges.is_empty() {
+            return Ok(None);
+        }
+        let capped = |(charge, (applied, budget)): (&Charge, &(Applied<'_>, &Budget))| {
+            // What only warns, or only looks, counts all the same.
+            let stops = applied.enforced && budget.rule.on_exceed >= Action::Pause;
+            if stops { *charge } else { Charge { limit: charge.limit.uncapped(), ..*charge } }
+        };
+        let charges: Vec<Charge> = self.charges.iter().zip(&self.of).map(capped).collect();
+        match ledger.reserve(&charges, now) {
+            Ok(reservation) => Ok(Some(reservation)),
+            Err(Exceeded { index, standing }) => Err(Box::new(refusal(self.of[index].1, &standing))),
+        }
+    }
+
+    /// The highest stage that an enforced rule has newly reached, in words.
+    pub(crate) fn stage(&self, ledger: &Ledger, now: Timestamp) -> Option<String> {
+        let mut enforced = self.charges.iter().zip(&self.of).filter(|(_, (applied, _))| applied.enforced);
+        enforced.find_map(|(charge, (_, budget))| {
+            let stage = ledger.announce(charge, &budget.stages, now)?;
+            Some(format!("rule={}; stage={}", budget.rule.id, stage.fraction()))
+        })
+    }
+
+    /// Whether any rule counts tokens or money, so that the provider must be asked for usage.
+    pub(crate) fn need_usage(&self) -> bool {
+        self.of.iter().any(|(_, budget)| budget.limit.quantity != Quantity::Requests)
+    }
+}
+
+fn proposal(budget: &Budget, standing: &Standing) -> Proposal {
+    let action = budget.rule.on_exceed;
+    Proposal {
+        action,
+        seen: None,
+        hint: None,
+        delay: if action == Action::Throttle { THROTTLE } else { Duration::ZERO },
+        refusal: Some(refusal(budget, standing)),
+    }
+}
+
+fn refusal(budget: &Budget, standing: &Standing) -> Refused {
+    let quantity = match budget.limit.quantity {
+        Quantity::Requests => "requests",
+        Quantity::Tokens => "tokens",
+        Quantity::Money => "micro-dollars",
+    };
+    let Standing { used, amount, reset_seconds, .. } = *standing;
+    let (next, retry_after) = match budget.limit.window {
+        Window::Seconds(_) => (format!("wait {reset_seconds} s"), reset_seconds.max(1)),
+        // No time makes it larger, so clients are told a time for which none of them waits.
+        Window::Session => ("start another session".to_owned(), 3_600),
+    };
+    let message = format!(
+        "the budget `{}` is used up: {used} of {amount} {quantity}; {next}, or raise the limit",
+        budget.rule.id
+    );
+    let told = [RuleStanding { rule: &budget.rule.id, limit: budget.limit, standing: *standing }];
+    Refused {
+        code: Refusal::BudgetExceeded,
+        status: 429,
+        message,
+        retry_after: Some(retry_after),
+        retry: false,
+        rate_limit: Some((rate_limit(&told), rate_limit_policy(&told))),
+    }
+}
+
+/// How long a request over a budget that throttles waits.
+const THROTTLE: Duration = Duration::from_secs(1);
+
+/// The first value of a query parameter, as it is written.
+pub(crate) fn query_value<'q>(query: &'q str, name: &str) -> &'q str {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+}
+
+/// A claim of the bearer token. It is not verified: the provider does that, and a forged one only counts elsewhere.
+fn jwt_claim(headers: &HeaderMap, claim: &str) -> Option<String> {
+    let token = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?.1;
+    let payload = base64_url(token.split('.').nth(1)?)?;
+    let claims: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&payload).ok()?;
+    match claims.get(claim)? {
+        serde_json::Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// Decodes base64 in its URL form, without padding.
+fn base64_url(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() * 3 / 4);
+    let (mut bits, mut count) = (0_u32, 0);
+    for byte in text.trim_end_matches('=').bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'-' | b'+' => 62,
+            b'_' | b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+
+    use super::{jwt_claim, query_value};
+
+    #[test]
+    fn a_claim_is_read_from_the_bearer_token() {
+        // {"org_id":"acme","n":7}
+        let token = "Bearer e30.eyJvcmdfaWQiOiJhY21lIiwibiI6N30.sig";
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static(token))]);
+        assert_eq!(jwt_claim(&headers, "org_id").as_deref(), Some("acme"));
+        assert_eq!(jwt_claim(&headers, "n").as_deref(), Some("7"));
+        assert_eq!(jwt_claim(&headers, "x"), None);
+    }
+
+    #[test]
+    fn a_token_that_is_none_has_no_claims() {
+        for token in ["Bearer sk-123", "Bearer a.b", "Basic x", "Bearer a.!.c", "x"] {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static(token))]);
+            assert_eq!(jwt_claim(&headers, "org_id"), None, "{token}");
+        }
+    }
+
+    #[test]
+    fn a_query_value_is_found_by_its_whole_name() {
+        assert_eq!(query_value("ab=1&b=2&b=3", "b"), "2");
+        assert_eq!(query_value("", "b"), "");
+    }
+}

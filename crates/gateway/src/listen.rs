@@ -1,0 +1,207 @@
+//! Workers: each has a thread, a listener on the shared port, and a pool of its own.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use crate::control;
+use crate::pipeline::Worker;
+use crate::reply::Reply;
+use crate::within::within;
+
+/// Which of our endpoints a listener serves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Serves {
+    /// Traffic for providers, and decisions about it.
+    pub(crate) traffic: bool,
+    /// Health, metrics and the API.
+    pub(crate) control: bool,
+}
+
+/// One listener of a worker.
+pub(crate) struct Door {
+    pub(crate) listener: std::net::TcpListener,
+    pub(crate) serves: Serves,
+    pub(crate) tls: Option<TlsAcceptor>,
+}
+
+/// Opens a port that several listeners can share, so that each worker accepts by itself.
+pub(crate) fn open(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(4_096)?;
+    Ok(socket.into())
+}
+
+/// Serves until `shutdown` changes, then lets what is under way end for at most `drain`.
+pub(crate) async fn work(
+    worker: Worker,
+    doors: Vec<Door>,
+    mut shutdown: watch::Receiver<bool>,
+    drain: Duration,
+) {
+    let open_connections = Arc::new(AtomicUsize::new(0));
+    for door in doors {
+        let Ok(listener) = TcpListener::from_std(door.listener) else { continue };
+        tokio::spawn(accept(
+            worker.clone(),
+            listener,
+            door.serves,
+            door.tls,
+            shutdown.clone(),
+            Arc::clone(&open_connections),
+        ));
+    }
+    let pool = worker.pool.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(SWEEP).await;
+            pool.sweep();
+        }
+    });
+    stops(&mut shutdown).await;
+    let drained = async {
+        while open_connections.load(Ordering::Acquire) > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    drop(within(drain, drained).await);
+}
+
+async fn accept(
+    worker: Worker,
+    listener: TcpListener,
+    serves: Serves,
+    tls: Option<TlsAcceptor>,
+    mut shutdown: watch::Receiver<bool>,
+    open_connections: Arc<AtomicUsize>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stops(&mut shutdown) => return,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of file descriptors, most likely: wait for some to be freed instead of spinning.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        if open_connections.load(Ordering::Acquire) >= MAX_CONNECTIONS {
+            continue;
+        }
+        let guard = Connection::count(&open_connections);
+        let (worker, tls, shutdown) = (worker.clone(), tls.clone(), shutdown.clone());
+        tokio::spawn(async move {
+            let _guard = guard;
+            greet(worker, stream, serves, tls, shutdown).await;
+        });
+    }
+}
+
+async fn greet(
+    worker: Worker,
+    stream: TcpStream,
+    serves: Serves,
+    tls: Option<TlsAcceptor>,
+    shutdown: watch::Receiver<bool>,
+) {
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    match tls {
+        None => serve(worker, stream, serves, shutdown).await,
+        Some(tls) => {
+            if let Ok(Ok(stream)) = within(SLOWEST_HEADERS, tls.accept(stream)).await {
+                serve(worker, stream, serves, shutdown).await;
+            }
+        }
+    }
+}
+
+/// Serves one connection, HTTP/1.1 or HTTP/2.
+async fn serve(
+    worker: Worker,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    serves: Serves,
+    mut shutdown: watch::Receiver<bool>,
+) {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(SLOWEST_HEADERS).max_buf_size(MAX_HEADERS);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(MAX_HEADERS as u32)
+        .max_concurrent_streams(256);
+    let service = service_fn(move |request| {
+        let worker = worker.clone();
+        async move { Ok::<_, Infallible>(answer(&worker, serves, request).await) }
+    });
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    tokio::select! {
+        // A client that breaks its connection hears nothing more from us anyway.
+        _ = connection.as_mut() => return,
+        () = stops(&mut shutdown) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    drop(connection.await);
+}
+
+async fn answer(worker: &Worker, serves: Serves, request: Request<Incoming>) -> Response<Reply> {
+    let path = request.uri().path();
+    let own = control::is_own(path);
+    if own && (serves.control || (serves.traffic && crate::decision::is_asked(path))) {
+        return worker.control(request).await;
+    }
+    if !own && serves.traffic {
+        return worker.handle(request).await;
+    }
+    control::json_error(404, "not_found", "this port serves nothing here")
+}
+
+/// Waits until the gateway stops. The sender is dropped only when the process ends.
+async fn stops(shutdown: &mut watch::Receiver<bool>) {
+    drop(shutdown.wait_for(|stopping| *stopping).await);
+}
+
+/// Counts a connection as long as it lives.
+struct Connection(Arc<AtomicUsize>);
+
+impl Connection {
+    fn count(all: &Arc<AtomicUsize>) -> Self {
+        all.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(all))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A client that needs longer for its headers or its handshake is not served.
+const SLOWEST_HEADERS: Duration = Duration::from_secs(30);
+/// All headers of a request together.
+const MAX_HEADERS: usize = 64 << 10;
+/// Connections of one worker; what comes on top of them is closed at once.
+const MAX_CONNECTIONS: usize = 50_000;
+/// How often idle connections to providers are looked at.
+const SWEEP: Duration = Duration::from_secs(10);

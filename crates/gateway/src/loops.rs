@@ -1,0 +1,109 @@
+//! The loop state of one conversation: what its transcript has shown so far.
+
+use loopbreaker::{Finding, Ladder, Redundancy, RedundancyRules, Step, Strikes};
+use loopbreaker_dialect::{Call, Conversation, Event, Message};
+
+/// A finding and how often its loop went on after it was found.
+#[derive(Debug, Clone)]
+pub(crate) struct Ruled {
+    pub(crate) finding: Finding,
+    pub(crate) strikes: u32,
+}
+
+/// Detector and strikes of one conversation.
+///
+/// It is fed the messages of a transcript in order, as they come with one request after the other. What it says about
+/// a request is what became certain in the newest round, unless new words from outside have come since.
+#[derive(Debug, Clone)]
+pub(crate) struct LoopState {
+    detector: Redundancy,
+    strikes: Strikes,
+    /// The number of the next round.
+    round: u64,
+    /// The newest round that has a step, and its first step.
+    newest: (Option<u64>, usize),
+    rulings: Vec<Ruled>,
+    /// Calls of an answer whose results the client will send without repeating the calls.
+    open: Vec<Call>,
+}
+
+impl LoopState {
+    /// A conversation that has not begun.
+    pub(crate) fn new(rules: &RedundancyRules) -> Self {
+        Self {
+            detector: rules.detector(),
+            strikes: Strikes::default(),
+            round: 0,
+            newest: (None, 0),
+            rulings: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// Takes in what a request brought that was not known before.
+    pub(crate) fn hear(&mut self, messages: &[Message<'_>]) {
+        if messages.is_empty() {
+            return;
+        }
+        let mut conversation = Conversation::at_round(self.round);
+        let open = std::mem::take(&mut self.open);
+        for call in &open {
+            conversation.take(call.event(), &mut |step| self.observe(step));
+        }
+        for message in messages {
+            message.events(&mut |event: Event<'_>| conversation.take(event, &mut |step| self.observe(step)));
+        }
+        conversation.finish(&mut |step| self.observe(step));
+        self.round = conversation.round();
+        let findings = self.detector.end_round();
+        self.rule(findings);
+        let (newest, detector) = (self.newest.1, &self.detector);
+        self.rulings
+            .retain(|ruled| ruled.finding.step >= newest && !detector.has_news_since(ruled.finding.step));
+    }
+
+    /// Keeps the calls of an answer, for a client that will not send them again.
+    pub(crate) fn keep_calls(&mut self, calls: Vec<Call>) {
+        let mut bytes = 0;
+        self.open = calls;
+        self.open.truncate(Self::MAX_OPEN);
+        self.open.retain(|call| {
+            bytes += call.args.len() + call.tool.len();
+            bytes <= Self::MAX_OPEN_BYTES
+        });
+    }
+
+    /// What is certain about the newest round.
+    pub(crate) fn rulings(&self) -> &[Ruled] {
+        &self.rulings
+    }
+
+    /// How many bytes it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        let open: usize =
+            self.open.iter().map(|call| call.id.len() + call.tool.len() + call.args.len() + 72).sum();
+        let rulings = self.rulings.len() * (size_of::<Ruled>() + 512);
+        size_of::<Self>() + self.detector.bytes() + open + rulings
+    }
+
+    const MAX_OPEN: usize = 64;
+    const MAX_OPEN_BYTES: usize = 256 * 1024;
+
+    fn observe(&mut self, step: &Step<'_>) {
+        let index = self.detector.steps();
+        if step.round.is_some() && step.round != self.newest.0 {
+            self.newest = (step.round, index);
+        }
+        let findings = self.detector.observe(step);
+        self.rule(findings);
+    }
+
+    fn rule(&mut self, findings: Vec<Finding>) {
+        for finding in findings {
+            let ruling = self.strikes.rule(&finding, &Ladder::default());
+            let newest = self.newest.1;
+            self.rulings.retain(|ruled| ruled.finding.step >= newest);
+            self.rulings.push(Ruled { finding, strikes: ruling.strikes });
+        }
+    }
+}

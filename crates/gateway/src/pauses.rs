@@ -1,0 +1,187 @@
+//! Paused sessions: their calls are held until somebody decides.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use loopbreaker::Timestamp;
+use tokio::sync::watch;
+
+use crate::sessions::SessionKey;
+
+/// What was decided about a paused session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Nothing yet.
+    Waiting,
+    /// It may go on.
+    Resumed,
+    /// It may not, and is told why.
+    Rejected(Arc<str>),
+}
+
+/// Every paused session.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses {
+    paused: Mutex<HashMap<SessionKey, Pause>>,
+    /// Transcripts that an operator has let go on, newest last: a client that comes back with one is not paused for
+    /// it again.
+    approved: Mutex<VecDeque<u128>>,
+}
+
+#[derive(Debug)]
+struct Pause {
+    since: Timestamp,
+    decision: watch::Sender<Decision>,
+    /// The transcripts that it holds up.
+    tips: Vec<u128>,
+}
+
+/// The pause of one session, as a held call sees it.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    since: Timestamp,
+    decision: watch::Receiver<Decision>,
+}
+
+impl Pauses {
+    /// More paused sessions than this are too many to decide about; the oldest go on being refused by their timeout.
+    const MAX: usize = 100_000;
+    /// Transcripts of one session that are remembered while it is paused.
+    const MAX_TIPS: usize = 16;
+    /// Transcripts that are remembered after they were let go on.
+    const MAX_APPROVED: usize = 4_096;
+
+    /// Pauses a session; says whether it was running.
+    pub(crate) fn pause(&self, session: SessionKey, now: Timestamp) -> bool {
+        let mut paused = self.lock();
+        if paused.contains_key(&session) || paused.len() >= Self::MAX {
+            return false;
+        }
+        let decision = watch::Sender::new(Decision::Waiting);
+        paused.insert(session, Pause { since: now, decision, tips: Vec::new() });
+        true
+    }
+
+    /// Whether an operator has let this transcript go on.
+    pub(crate) fn is_approved(&self, tip: u128) -> bool {
+        self.approved.lock().unwrap_or_else(PoisonError::into_inner).contains(&tip)
+    }
+
+    /// Lets a session go on; says whether it was paused.
+    pub(crate) fn resume(&self, session: SessionKey) -> bool {
+        self.decide(session, Decision::Resumed)
+    }
+
+    /// Refuses the held calls of a session; says whether it was paused.
+    pub(crate) fn reject(&self, session: SessionKey, message: &str) -> bool {
+        self.decide(session, Decision::Rejected(message.into()))
+    }
+
+    /// The pause of a session, if it is paused, for a call with this transcript.
+    pub(crate) fn of(&self, session: SessionKey, tip: u128) -> Option<Wait> {
+        let mut paused = self.lock();
+        if paused.is_empty() {
+            return None;
+        }
+        let pause = paused.get_mut(&session)?;
+        if pause.tips.len() < Self::MAX_TIPS && !pause.tips.contains(&tip) {
+            pause.tips.push(tip);
+        }
+        Some(Wait { since: pause.since, decision: pause.decision.subscribe() })
+    }
+
+    fn decide(&self, session: SessionKey, decision: Decision) -> bool {
+        let pause = self.lock().remove(&session);
+        pause.is_some_and(|pause| {
+            if decision == Decision::Resumed {
+                let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
+                approved.extend(&pause.tips);
+                let excess = approved.len().saturating_sub(Self::MAX_APPROVED);
+                approved.drain(..excess);
+            }
+            // Nobody may be waiting just now; the next call finds no pause at all.
+            pause.decision.send_replace(decision);
+            true
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Pause>> {
+        self.paused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wait {
+    /// Whether nobody has decided for so long that it is a refusal. A pause never becomes an approval by itself.
+    pub(crate) fn is_over(&self, timeout: Duration, now: Timestamp) -> bool {
+        u128::from(now.millis_since(self.since)) >= timeout.as_millis()
+    }
+
+    /// Waits for a decision, for at most `hold`.
+    pub(crate) async fn decision(mut self, hold: Duration) -> Decision {
+        let decided = self.decision.wait_for(|decision| *decision != Decision::Waiting);
+        match tokio::time::timeout(hold, decided).await {
+            Ok(Ok(decision)) => decision.clone(),
+            // The sender is only dropped after it has told its decision.
+            Ok(Err(_)) | Err(_) => Decision::Waiting,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use loopbreaker::Timestamp;
+
+    use super::{Decision, Pauses};
+    use crate::sessions::SessionKey;
+
+    const SESSION: SessionKey = SessionKey(1);
+    const HOLD: Duration = Duration::from_secs(60);
+    const MOMENT: Duration = Duration::from_millis(5);
+
+    #[tokio::test]
+    async fn a_held_call_goes_on_when_the_session_is_resumed() {
+        let pauses = std::sync::Arc::new(Pauses::default());
+        assert!(pauses.pause(SESSION, Timestamp::from_secs(0)));
+        let wait = pauses.of(SESSION, 7).unwrap();
+        let resuming = std::sync::Arc::clone(&pauses);
+        tokio::spawn(async move {
+            tokio::time::sleep(MOMENT).await;
+            assert!(resuming.resume(SESSION));
+        });
+        assert_eq!(wait.decision(HOLD).await, Decision::Resumed);
+        assert!(pauses.of(SESSION, 7).is_none());
+        assert!(pauses.is_approved(7), "a client that comes back with it is not paused again");
+        assert!(!pauses.is_approved(8));
+    }
+
+    #[tokio::test]
+    async fn nobody_deciding_is_no_approval() {
+        let pauses = Pauses::default();
+        pauses.pause(SESSION, Timestamp::from_secs(0));
+        assert_eq!(pauses.of(SESSION, 7).unwrap().decision(MOMENT).await, Decision::Waiting);
+        let wait = pauses.of(SESSION, 7).unwrap();
+        assert!(!wait.is_over(Duration::from_secs(1_800), Timestamp::from_secs(1_799)));
+        assert!(wait.is_over(Duration::from_secs(1_800), Timestamp::from_secs(1_800)));
+    }
+
+    #[tokio::test]
+    async fn a_rejection_reaches_the_held_call_with_its_reason() {
+        let pauses = Pauses::default();
+        pauses.pause(SESSION, Timestamp::from_secs(0));
+        let wait = pauses.of(SESSION, 7).unwrap();
+        assert!(pauses.reject(SESSION, "enough"));
+        assert_eq!(wait.decision(HOLD).await, Decision::Rejected("enough".into()));
+    }
+
+    #[test]
+    fn pausing_twice_and_resuming_what_runs_does_nothing() {
+        let pauses = Pauses::default();
+        assert!(pauses.pause(SESSION, Timestamp::from_secs(0)));
+        assert!(!pauses.pause(SESSION, Timestamp::from_secs(9)));
+        assert!(pauses.resume(SESSION));
+        assert!(!pauses.resume(SESSION));
+    }
+}

@@ -1,0 +1,329 @@
+//! The path of a request, top to bottom: where to, what it says, what is thought of it, what is done, what comes back.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::HeaderMap;
+use hyper::{Request, Response};
+use loopbreaker::Action;
+use loopbreaker_dialect::{Dialect, Refusal};
+use loopbreaker_telemetry::{Part, Record, TraceContext};
+
+use crate::consider::{Case, Looked, consider};
+use crate::decode::{Encoding, decode};
+use crate::hints::ToPlace;
+use crate::inbound::{self, Start, Unread};
+use crate::pauses::Decision;
+use crate::reply::{Reply, refuse, with};
+use crate::route::{self, Destination};
+use crate::send::{Editing, Sending};
+use crate::settings::Settings;
+use crate::state::Shared;
+use crate::upstream::Pool;
+use crate::verdict::{Refused, SESSION};
+use crate::{headers, tunnel};
+
+/// One worker's view of the gateway.
+#[derive(Debug, Clone)]
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) pool: Pool,
+}
+
+/// When a request came, and how much of the time since was not ours.
+pub(crate) struct Times {
+    pub(crate) at: SystemTime,
+    pub(crate) arrived: Instant,
+    /// When its body was there.
+    pub(crate) read: Instant,
+    pub(crate) held: Duration,
+}
+
+impl Worker {
+    /// Takes a request to its provider, or refuses it.
+    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Reply> {
+        let (at, arrived) = (SystemTime::now(), Instant::now());
+        let settings = self.shared.settings();
+        let (parts, body) = request.into_parts();
+        let path_and_query = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let Some(destination) =
+            route::destination(path_and_query, &parts.headers, &settings.config.upstreams)
+        else {
+            return unknown_path(parts.uri.path());
+        };
+        if headers::wants_upgrade(&parts.headers) {
+            return tunnel::open(self, &settings, &destination, Request::from_parts(parts, body)).await;
+        }
+
+        // What is read of the body: all of it where it speaks a dialect, else as much as a fingerprint needs.
+        let dialect = destination.dialect.filter(|_| parts.method == hyper::Method::POST);
+        let start = match self.read(dialect, &settings, body).await {
+            Ok(start) => start,
+            Err(unread) => return cannot_read(dialect, &unread),
+        };
+        let encoding = Encoding::of(&parts.headers);
+        let decoded = match encoding {
+            Encoding::Plain => Some(start.bytes.clone()),
+            Encoding::Coded(coding) => decode(coding, &start.bytes, inbound::MAX_BODY).map(Bytes::from),
+            Encoding::Unknown => None,
+        };
+        let mut times = Times { at, arrived, read: Instant::now(), held: Duration::ZERO };
+
+        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+        let looked = Looked {
+            method: parts.method.as_str(),
+            path,
+            query,
+            headers: &parts.headers,
+            dialect,
+            body: decoded.as_ref(),
+        };
+        let mut case = consider(&self.shared, &settings, &looked);
+        case.keep_transcript(&self.shared, dialect);
+        let record = record(&times, &looked, &case, &settings, &destination);
+
+        if let Err(refused) = self.hold(&settings, &mut case, &mut times).await {
+            return self.refused(dialect, &case, &times, record, &refused);
+        }
+        let reservation = match case.charges.reserve(&self.shared.ledger, self.shared.now()) {
+            Ok(reservation) => reservation,
+            Err(refused) => {
+                case.verdict.action = Action::Reject;
+                return self.refused(dialect, &case, &times, record, &refused);
+            }
+        };
+        case.verdict.budget_warning = case.charges.stage(&self.shared.ledger, self.shared.now());
+
+        let editing = self.edit(&settings, &mut case, &looked, &destination);
+        let sending = Sending {
+            worker: self,
+            settings: &settings,
+            destination: &destination,
+            method: &parts.method,
+            headers: &parts.headers,
+            case,
+            times,
+            record,
+            reservation,
+            dialect,
+        };
+        sending.send(start, editing).await
+    }
+
+    async fn read(
+        &self,
+        dialect: Option<Dialect>,
+        settings: &Settings,
+        body: Incoming,
+    ) -> Result<Start, Unread> {
+        if dialect.is_some() {
+            return Ok(Start { bytes: inbound::whole(body).await?, rest: None });
+        }
+        if settings.counts_requests {
+            return inbound::beginning(body, inbound::MAX_FINGERPRINTED).await;
+        }
+        Ok(Start { bytes: Bytes::new(), rest: Some(body) })
+    }
+
+    /// Holds a request as long as its verdict says, or says why it goes no further.
+    async fn hold(&self, settings: &Settings, case: &mut Case<'_>, times: &mut Times) -> Result<(), Refused> {
+        let shared = &self.shared;
+        let account = case.located.account;
+        if case.verdict.action == Action::Reject {
+            return Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected));
+        }
+        if case.verdict.action == Action::Pause {
+            if shared.pauses.is_approved(case.tip) {
+                case.verdict.action = Action::Hint;
+            } else {
+                shared.pauses.pause(account, case.now);
+            }
+        }
+        let delay = if case.verdict.action == Action::Throttle { case.verdict.delay } else { Duration::ZERO };
+        let pause = shared.pauses.of(account, case.tip);
+        if pause.is_none() && delay.is_zero() {
+            return Ok(());
+        }
+        let Some(_held) = shared.holds.enter(settings.config.throttle.max_held) else {
+            return Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected));
+        };
+        let since = Instant::now();
+        tokio::time::sleep(delay).await;
+        let decided = match pause {
+            None => Ok(()),
+            Some(pause) if pause.is_over(settings.config.pause.timeout, shared.now()) => {
+                case.verdict.action = Action::Reject;
+                Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected))
+            }
+            Some(pause) => {
+                case.verdict.action = Action::Pause;
+                match pause.decision(settings.config.pause.hold).await {
+                    Decision::Resumed => Ok(()),
+                    Decision::Rejected(message) => Err(rejected_by_operator(&message)),
+                    Decision::Waiting => Err(still_paused()),
+                }
+            }
+        };
+        times.held = since.elapsed();
+        decided
+    }
+
+    /// The body with the hint, and with the question for usage where a budget needs the answer to it.
+    fn edit(
+        &self,
+        settings: &Settings,
+        case: &mut Case<'_>,
+        looked: &Looked<'_>,
+        destination: &Destination,
+    ) -> Editing {
+        let mut editing = Editing::default();
+        let (Some(dialect), Some(body)) = (looked.dialect, looked.body) else { return editing };
+        let hints = case.verdict.action >= Action::Hint;
+        if let Some(text) = case.verdict.hint.as_deref().filter(|_| hints) {
+            let upstream = settings.upstream(destination.provider, destination.route);
+            editing.body = self.shared.placements.place(&ToPlace {
+                dialect,
+                body,
+                text,
+                facts: &case.facts,
+                headers: looked.headers,
+                upstream: &upstream.name,
+                configured: settings.config.hint.placement,
+            });
+            editing.hinted = editing.body.is_some();
+            if !editing.hinted {
+                case.degraded.insert(Part::Hint);
+                case.verdict.action = case.verdict.action.min(Action::Warn);
+            }
+        }
+        let asks = dialect == Dialect::Chat && case.facts.stream && !case.facts.include_usage;
+        if asks && case.charges.need_usage() {
+            let asking = loopbreaker_dialect::asking_for_usage(editing.body.as_deref().unwrap_or(body));
+            editing.asked_for_usage = asking.is_some();
+            editing.body = asking.or(editing.body);
+        }
+        editing
+    }
+
+    /// Answers a refusal, and writes it down.
+    fn refused(
+        &self,
+        dialect: Option<Dialect>,
+        case: &Case<'_>,
+        times: &Times,
+        record: Record,
+        refused: &Refused,
+    ) -> Response<Reply> {
+        let mut response = refuse(dialect, refused.code, refused.status, &refused.message);
+        let headers = response.headers_mut();
+        add_verdict(headers, case);
+        refused.add_headers(headers);
+        self.shared.telemetry.record(Record {
+            status: refused.status,
+            verdict: case.verdict.action,
+            findings: case.verdict.notes.clone(),
+            refusal: Some(refused.code.code()),
+            overhead: times.read.elapsed().saturating_sub(times.held),
+            held: times.held,
+            duration: times.arrived.elapsed(),
+            degraded: case.degraded,
+            ..record
+        });
+        response
+    }
+}
+
+/// Tells the session, and the verdict where it may be told.
+pub(crate) fn add_verdict(headers: &mut HeaderMap, case: &Case<'_>) {
+    if let Ok(session) = case.session.parse() {
+        headers.insert(SESSION, session);
+    }
+    if case.is_told() {
+        case.verdict.add_headers(headers);
+    }
+}
+
+/// What is known of a request before it is sent.
+fn record(
+    times: &Times,
+    looked: &Looked<'_>,
+    case: &Case<'_>,
+    settings: &Settings,
+    destination: &Destination,
+) -> Record {
+    use loopbreaker_telemetry::Dialect as Told;
+    let traceparent = looked.headers.get("traceparent").and_then(|value| value.to_str().ok());
+    Record {
+        at: times.at,
+        tenant: Arc::clone(&case.tenant.name),
+        tenant_class: case.tenant.class,
+        agent: Arc::clone(&case.agent),
+        session: Arc::clone(&case.session),
+        dialect: match looked.dialect {
+            Some(Dialect::Chat) => Told::Chat,
+            Some(Dialect::Responses) => Told::Responses,
+            Some(Dialect::Anthropic) => Told::Anthropic,
+            Some(Dialect::Gemini) => Told::Gemini,
+            None => Told::Other,
+        },
+        method: looked.method.to_owned().into(),
+        path: looked.path.into(),
+        model: case.model.clone(),
+        upstream: Arc::clone(&settings.upstream(destination.provider, destination.route).name),
+        stream: case.facts.stream || route::is_streamed_by_path(looked.path),
+        ids: traceparent.and_then(TraceContext::parse),
+        ..Record::default()
+    }
+}
+
+fn loop_detected() -> Refused {
+    Refused {
+        code: Refusal::LoopDetected,
+        status: 429,
+        message: "too many calls are held; try again later".to_owned(),
+        retry_after: Some(30),
+        retry: false,
+        rate_limit: None,
+    }
+}
+
+fn still_paused() -> Refused {
+    Refused {
+        code: Refusal::Paused,
+        status: 429,
+        message: "the session is paused, and nobody has decided yet; try again later".to_owned(),
+        retry_after: Some(30),
+        retry: true,
+        rate_limit: None,
+    }
+}
+
+fn rejected_by_operator(message: &str) -> Refused {
+    Refused {
+        code: Refusal::RejectedByOperator,
+        status: 403,
+        message: message.to_owned(),
+        retry_after: None,
+        retry: false,
+        rate_limit: None,
+    }
+}
+
+fn unknown_path(path: &str) -> Response<Reply> {
+    let message = format!(
+        "no provider serves {path}; use /v1/… (OpenAI, Anthropic), /v1beta/… (Gemini), or add a route under \
+         `upstreams.routes`"
+    );
+    with(404, "application/json", serde_json::json!({ "error": { "message": message, "type": "not_found", "code": "not_found", "param": null } }).to_string())
+}
+
+fn cannot_read(dialect: Option<Dialect>, unread: &Unread) -> Response<Reply> {
+    let (code, status) = match unread {
+        Unread::TooLarge => (Refusal::TooLarge, 413),
+        Unread::TooSlow => (Refusal::UpstreamUnavailable, 408),
+        Unread::Broken(_) => (Refusal::UpstreamUnavailable, 400),
+    };
+    refuse(dialect, code, status, &unread.to_string())
+}

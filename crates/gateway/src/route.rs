@@ -1,0 +1,195 @@
+//! Which provider a request is for, and in which dialect it speaks: by its path, on shared paths by its credential.
+
+use hyper::header::HeaderMap;
+use loopbreaker_config::{Dialect as Provider, Route, Upstreams};
+use loopbreaker_dialect::Dialect;
+
+/// Where a request goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Destination {
+    /// The dialect of an inspected path; `None`: passed through.
+    pub(crate) dialect: Option<Dialect>,
+    /// Whose credential it carries, and so whose host it may go to.
+    pub(crate) provider: Provider,
+    /// Index of the route in the config; `None`: the provider's own base URL.
+    pub(crate) route: Option<usize>,
+    /// Path and query as the upstream knows them, without its base path.
+    pub(crate) path_and_query: String,
+}
+
+/// Finds the destination of a request; `None` when the path is none that a provider serves.
+pub(crate) fn destination(
+    path_and_query: &str,
+    headers: &HeaderMap,
+    upstreams: &Upstreams,
+) -> Option<Destination> {
+    let routed =
+        upstreams.routes.iter().enumerate().filter(|(_, route)| path_and_query.starts_with(&*route.prefix));
+    if let Some((index, route)) = routed.max_by_key(|(_, route)| route.prefix.len()) {
+        return Some(by_prefix(index, route, path_and_query));
+    }
+    let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+    let provider = provider(path, query, headers)?;
+    let dialect = dialect(path).filter(|dialect| speaks(provider, *dialect) || is_openai_at_gemini(path));
+    Some(Destination { dialect, provider, route: None, path_and_query: path_and_query.to_owned() })
+}
+
+/// The dialect of a path, wherever it is sent.
+pub(crate) fn dialect(path: &str) -> Option<Dialect> {
+    if is_gemini_call(path) {
+        return Some(Dialect::Gemini);
+    }
+    let known = [
+        ("/chat/completions", Dialect::Chat),
+        ("/v1/responses", Dialect::Responses),
+        ("/v1/messages", Dialect::Anthropic),
+    ];
+    known.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, dialect)| dialect)
+}
+
+/// Whether an answer to this path is a stream although its body does not say so.
+pub(crate) fn is_streamed_by_path(path: &str) -> bool {
+    path.ends_with(":streamGenerateContent")
+}
+
+/// The model that a Gemini path names.
+pub(crate) fn model_in_path(path: &str) -> Option<&str> {
+    is_gemini_call(path).then(|| path.rsplit('/').next()?.split(':').next()).flatten()
+}
+
+fn by_prefix(index: usize, route: &Route, path_and_query: &str) -> Destination {
+    let rest = path_and_query[route.prefix.len()..].trim_start_matches('/');
+    let path_and_query = format!("/{rest}");
+    let path = path_and_query.split('?').next().unwrap_or_default();
+    // A route's base URL often ends in `/v1` or `/openai`, so only the end of the path tells the dialect.
+    let ends = [
+        ("chat/completions", Dialect::Chat),
+        ("responses", Dialect::Responses),
+        ("messages", Dialect::Anthropic),
+    ];
+    let by_end = ends.into_iter().find(|(end, _)| path.trim_start_matches('/').ends_with(end));
+    let dialect = dialect(path).or(by_end.map(|(_, dialect)| dialect));
+    let dialect = dialect.filter(|dialect| speaks(route.dialect, *dialect));
+    Destination { dialect, provider: route.dialect, route: Some(index), path_and_query }
+}
+
+fn provider(path: &str, query: &str, headers: &HeaderMap) -> Option<Provider> {
+    let in_query = query.split('&').any(|pair| pair.starts_with("key="));
+    if path.starts_with("/v1beta/") || path.starts_with("/upload/") || is_gemini_call(path) {
+        return Some(Provider::Gemini);
+    }
+    if !path.starts_with("/v1/") && path != "/v1" {
+        return None;
+    }
+    if headers.contains_key("x-goog-api-key") || in_query {
+        return Some(Provider::Gemini);
+    }
+    if headers.contains_key("anthropic-version") || headers.contains_key("x-api-key") {
+        return Some(Provider::Anthropic);
+    }
+    if path == "/v1/messages" || path.starts_with("/v1/messages/") {
+        return Some(Provider::Anthropic);
+    }
+    Some(Provider::OpenAi)
+}
+
+fn speaks(provider: Provider, dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::Chat | Dialect::Responses => provider == Provider::OpenAi,
+        Dialect::Anthropic => provider == Provider::Anthropic,
+        Dialect::Gemini => provider == Provider::Gemini,
+    }
+}
+
+/// Gemini's own endpoint for clients of the `OpenAI` dialect.
+fn is_openai_at_gemini(path: &str) -> bool {
+    path == "/v1beta/openai/chat/completions"
+}
+
+fn is_gemini_call(path: &str) -> bool {
+    let versioned = path.starts_with("/v1beta/") || path.starts_with("/v1/") || path.starts_with("/v1alpha/");
+    versioned && (path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent"))
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+    use loopbreaker_config::{Config, Dialect as Provider, Upstreams};
+    use loopbreaker_dialect::Dialect;
+
+    use super::{Destination, destination, is_streamed_by_path, model_in_path};
+
+    fn headers(names: &[&'static str]) -> HeaderMap {
+        let pair = |name: &&'static str| (HeaderName::from_static(name), HeaderValue::from_static("x"));
+        names.iter().map(pair).collect()
+    }
+
+    fn to(path: &str, names: &[&'static str]) -> Option<(Provider, Option<Dialect>)> {
+        destination(path, &headers(names), &Upstreams::default()).map(|to| (to.provider, to.dialect))
+    }
+
+    #[test]
+    fn each_dialect_has_its_path() {
+        let bearer = &["authorization"];
+        assert_eq!(to("/v1/chat/completions", bearer), Some((Provider::OpenAi, Some(Dialect::Chat))));
+        assert_eq!(to("/v1/responses", bearer), Some((Provider::OpenAi, Some(Dialect::Responses))));
+        assert_eq!(to("/v1/messages", &["x-api-key"]), Some((Provider::Anthropic, Some(Dialect::Anthropic))));
+        let gemini = Some((Provider::Gemini, Some(Dialect::Gemini)));
+        assert_eq!(to("/v1beta/models/gemini-2.5-pro:generateContent", &[]), gemini);
+        assert_eq!(to("/v1/models/g:streamGenerateContent?alt=sse", bearer), gemini);
+    }
+
+    #[test]
+    fn a_shared_path_goes_where_its_credential_belongs() {
+        assert_eq!(to("/v1/models", &["authorization"]), Some((Provider::OpenAi, None)));
+        assert_eq!(
+            to("/v1/models", &["anthropic-version", "authorization"]),
+            Some((Provider::Anthropic, None))
+        );
+        assert_eq!(to("/v1/models", &["x-api-key"]), Some((Provider::Anthropic, None)));
+        assert_eq!(to("/v1/files?key=abc", &[]), Some((Provider::Gemini, None)));
+        assert_eq!(to("/upload/v1beta/files", &[]), Some((Provider::Gemini, None)));
+    }
+
+    #[test]
+    fn a_path_in_one_dialect_with_the_credential_of_another_is_passed_through_to_its_owner() {
+        assert_eq!(to("/v1/chat/completions", &["x-api-key"]), Some((Provider::Anthropic, None)));
+        assert_eq!(to("/v1/messages", &["x-goog-api-key"]), Some((Provider::Gemini, None)));
+    }
+
+    #[test]
+    fn openai_chat_at_geminis_host_stays_there() {
+        let to = to("/v1beta/openai/chat/completions", &["authorization"]);
+        assert_eq!(to, Some((Provider::Gemini, Some(Dialect::Chat))));
+    }
+
+    #[test]
+    fn a_path_that_no_provider_serves_goes_nowhere() {
+        for path in ["/", "/favicon.ico", "/v2/x", "/v1x"] {
+            assert_eq!(to(path, &["authorization"]), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_longest_prefix_wins_and_is_taken_off() {
+        let text = "upstreams:\n  routes:\n    - { prefix: /groq/, base_url: \"https://api.groq.com/openai\", dialect: openai }\n    - { prefix: /groq/eu/, base_url: \"https://eu.groq.com\", dialect: openai }\n";
+        let upstreams = Config::parse(text).unwrap().upstreams;
+        let found =
+            destination("/groq/v1/chat/completions?a=b", &headers(&["x-api-key"]), &upstreams).unwrap();
+        let expected = Destination {
+            dialect: Some(Dialect::Chat),
+            provider: Provider::OpenAi,
+            route: Some(0),
+            path_and_query: "/v1/chat/completions?a=b".to_owned(),
+        };
+        assert_eq!(found, expected);
+        assert_eq!(destination("/groq/eu/x", &headers(&[]), &upstreams).unwrap().route, Some(1));
+    }
+
+    #[test]
+    fn gemini_paths_name_model_and_stream() {
+        assert_eq!(model_in_path("/v1beta/models/gemini-2.5-pro:generateContent"), Some("gemini-2.5-pro"));
+        assert_eq!(model_in_path("/v1/chat/completions"), None);
+        assert!(is_streamed_by_path("/v1beta/models/g:streamGenerateContent"));
+    }
+}

@@ -1,0 +1,88 @@
+//! The secret that ids are keyed with, so that they tell nothing about keys and texts, and survive a restart.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// A key of 32 random bytes.
+#[derive(Clone)]
+pub(crate) struct Secret([u8; 32]);
+
+impl Secret {
+    /// The secret of a data folder; made when there is none yet. Only its owner can read either.
+    pub(crate) fn kept_in(folder: &Path) -> io::Result<Self> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let path = folder.join("secret");
+        if let Some(kept) = read(&path)? {
+            return Ok(kept);
+        }
+        let fresh = Self::random()?;
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(mut file) => {
+                file.write_all(&fresh.0)?;
+                file.sync_all()?;
+                Ok(fresh)
+            }
+            // Another process was faster: its secret is everyone's.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(&path)?.ok_or_else(|| {
+                io::Error::other(format!("{} is not a secret of 32 bytes; delete it", path.display()))
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A secret that lasts as long as this process.
+    pub(crate) fn random() -> io::Result<Self> {
+        let mut bytes = [0; 32];
+        fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// The keyed hash of some fields, each with its length, in a domain of its own.
+    pub(crate) fn hash(&self, domain: &str, fields: &[&[u8]]) -> u128 {
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return 0 };
+        for field in std::iter::once(&domain.as_bytes()).chain(fields) {
+            mac.update(&(field.len() as u64).to_le_bytes());
+            mac.update(field);
+        }
+        let tag = mac.finalize().into_bytes();
+        u128::from_be_bytes(std::array::from_fn(|index| tag[index]))
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<Secret>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(bytes.try_into().ok().map(Secret)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::Secret;
+
+    #[test]
+    fn a_secret_survives_a_restart_and_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("state");
+        let first = Secret::kept_in(&data).unwrap();
+        let second = Secret::kept_in(&data).unwrap();
+        assert_eq!(first.hash("t", &[b"a"]), second.hash("t", &[b"a"]));
+        let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(data.clone()), mode(data.join("secret"))), (0o700, 0o600));
+    }
+
+    #[test]
+    fn fields_and_domains_never_run_together() {
+        let secret = Secret::random().unwrap();
+        assert_ne!(secret.hash("a", &[b"b", b"c"]), secret.hash("a", &[b"bc"]));
+        assert_ne!(secret.hash("a", &[b"b"]), secret.hash("ab", &[]));
+    }
+}

@@ -1,0 +1,276 @@
+//! A request on its way to the provider, and the answer on its way back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use hyper::{Method, Request, Response};
+use loopbreaker_budget::Reservation;
+use loopbreaker_config::ChantAction;
+use loopbreaker_dialect::{Dialect, Refusal, StreamReader, UsageFilter};
+use loopbreaker_telemetry::{Record, UpstreamError};
+
+use crate::answer::{Passing, Watch, WatchedStream, WhenOver};
+use crate::consider::Case;
+use crate::decode::{Encoding, StreamDecoder};
+use crate::headers;
+use crate::inbound::Start;
+use crate::outgoing::Outgoing;
+use crate::pipeline::{Times, Worker, add_verdict};
+use crate::reply::{Reply, refuse};
+use crate::route::Destination;
+use crate::settings::{Settings, Upstream};
+use crate::settle::{Settling, watching_for_chants};
+use crate::upstream::{AnotherRequest, Lease, Unreachable};
+
+/// What was changed in a body.
+#[derive(Default)]
+pub(crate) struct Editing {
+    /// The changed body; `None`: it goes as it came.
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) hinted: bool,
+    /// Whether we asked for usage, so that the client must not see the answer to it.
+    pub(crate) asked_for_usage: bool,
+}
+
+/// A request that may go.
+pub(crate) struct Sending<'r> {
+    pub(crate) worker: &'r Worker,
+    pub(crate) settings: &'r Arc<Settings>,
+    pub(crate) destination: &'r Destination,
+    pub(crate) method: &'r Method,
+    pub(crate) headers: &'r HeaderMap,
+    pub(crate) case: Case<'r>,
+    pub(crate) times: Times,
+    pub(crate) record: Record,
+    pub(crate) reservation: Option<Reservation>,
+    pub(crate) dialect: Option<Dialect>,
+}
+
+impl Sending<'_> {
+    /// Sends it and passes its answer on.
+    pub(crate) async fn send(mut self, start: Start, mut editing: Editing) -> Response<Reply> {
+        let shared = &self.worker.shared;
+        let upstream = self.settings.upstream(self.destination.provider, self.destination.route);
+        let breaker = shared.breaker(&upstream.origin, self.settings);
+        let permit = match breaker.allow(shared.now()) {
+            Ok(permit) => permit,
+            Err(open) => return self.unavailable(503, &open.to_string(), Some(open.retry_after_secs)),
+        };
+        self.record.overhead = self.times.read.elapsed().saturating_sub(self.times.held);
+
+        let original = start.bytes.clone();
+        let asked = match (editing.body.take(), start.rest) {
+            (Some(edited), _) => self.exchange(upstream, Bytes::from(edited), true).await,
+            (None, None) => self.exchange(upstream, start.bytes, false).await,
+            (None, Some(rest)) => {
+                let request = self.request(upstream, Outgoing::streamed(start.bytes, rest), false);
+                self.worker.pool.send(&upstream.origin, request, self.limit(), None).await
+            }
+        };
+        // A provider that does not like what we changed gets the original once, and the client that answer.
+        let edited = editing.hinted || editing.asked_for_usage;
+        let asked = match asked {
+            Ok((response, _)) if edited && matches!(response.status().as_u16(), 400 | 422) => {
+                if editing.hinted {
+                    shared.placements.refused(&upstream.name, self.case.model.as_deref());
+                    self.case.degraded.insert(loopbreaker_telemetry::Part::Hint);
+                }
+                editing.asked_for_usage = false;
+                self.exchange(upstream, original, false).await
+            }
+            asked => asked,
+        };
+        match asked {
+            Ok((response, lease)) => {
+                let status = response.status().as_u16();
+                match status {
+                    429 => breaker.release(permit, shared.now()),
+                    500.. => breaker.failure(permit, shared.now()),
+                    _ => breaker.success(permit, shared.now()),
+                }
+                self.pass_on(response, lease, &editing)
+            }
+            Err(unreachable) => {
+                breaker.failure(permit, shared.now());
+                shared.telemetry.metrics.upstream_error(match unreachable {
+                    Unreachable::Connect(..) => UpstreamError::Connect,
+                    Unreachable::TimedOut(..) => UpstreamError::Timeout,
+                    Unreachable::Broken(..) => UpstreamError::Broken,
+                });
+                self.unavailable(502, &unreachable.to_string(), None)
+            }
+        }
+    }
+
+    /// Sends a body that is there whole, once more where a kept connection was dead.
+    async fn exchange(
+        &self,
+        upstream: &Upstream,
+        body: Bytes,
+        edited: bool,
+    ) -> Result<(Response<Incoming>, Lease), Unreachable> {
+        let again = Again { sending: self, upstream, body, edited };
+        let request = again.request();
+        self.worker.pool.send(&upstream.origin, request, self.limit(), Some(&again)).await
+    }
+
+    fn request(&self, upstream: &Upstream, body: Outgoing, edited: bool) -> Request<Outgoing> {
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.headers_mut() = headers::to_upstream(self.headers, &upstream.host, edited);
+        if edited {
+            // What we asked for must be taken out of the answer again, which compression would prevent.
+            request.headers_mut().remove(ACCEPT_ENCODING);
+        }
+        let path = path_at(&upstream.base_path, &self.destination.path_and_query);
+        if let Ok(uri) = path.parse() {
+            *request.uri_mut() = uri;
+        }
+        request
+    }
+
+    fn limit(&self) -> std::time::Duration {
+        self.settings.config.upstreams.timeout
+    }
+
+    /// Passes an answer on, with our headers and a reader beside it.
+    fn pass_on(mut self, response: Response<Incoming>, lease: Lease, editing: &Editing) -> Response<Reply> {
+        let (parts, body) = response.into_parts();
+        let status = parts.status.as_u16();
+        if status == 429 || status >= 500 {
+            // Retries of an outage are no loop.
+            self.case.attempts.iter_mut().for_each(crate::identical::Attempt::take_back);
+        }
+        let mut headers = headers::to_client(&parts.headers);
+        add_verdict(&mut headers, &self.case);
+        let watch = self.watch(status, &parts.headers, editing);
+        if editing.asked_for_usage {
+            headers.remove(CONTENT_LENGTH);
+        }
+        let passing = Passing::new(body, lease, watch, self.settling(status));
+        let mut reply = Response::new(Reply::Passed(Box::new(passing)));
+        *reply.status_mut() = parts.status;
+        *reply.headers_mut() = headers;
+        reply
+    }
+
+    fn watch(&self, status: u16, headers: &HeaderMap, editing: &Editing) -> Watch {
+        let Some(dialect) = self.dialect.filter(|_| (200..300).contains(&status)) else {
+            return Watch::Nothing;
+        };
+        let decoder = match Encoding::of(headers) {
+            Encoding::Plain => None,
+            Encoding::Coded(coding) => Some(Box::new(StreamDecoder::new(coding))),
+            Encoding::Unknown => return Watch::Nothing,
+        };
+        let content_type =
+            headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let streamed = content_type.starts_with("text/event-stream")
+            || (dialect == Dialect::Gemini && self.record.stream);
+        if !streamed {
+            return Watch::Document { dialect, decoder, collected: Vec::new() };
+        }
+        let chants =
+            self.case.policies.iter().filter_map(|applied| Some((applied, applied.policy.policy.chant?)));
+        let (mut watched, mut cut) = (false, false);
+        for (applied, action) in chants {
+            watched = true;
+            cut |= applied.enforced && action == ChantAction::Cut;
+        }
+        // A provider that knows the length has said everything already: cutting would save nothing.
+        cut &= !headers.contains_key(CONTENT_LENGTH);
+        Watch::Stream(Box::new(WatchedStream {
+            reader: StreamReader::new(dialect, watched),
+            decoder,
+            filter: editing.asked_for_usage.then(UsageFilter::default),
+            cut,
+        }))
+    }
+
+    fn settling(mut self, status: u16) -> WhenOver {
+        let settling = Settling {
+            shared: Arc::clone(&self.worker.shared),
+            settings: Arc::clone(self.settings),
+            record: Record {
+                status,
+                verdict: self.case.verdict.action,
+                findings: std::mem::take(&mut self.case.verdict.notes),
+                held: self.times.held,
+                degraded: self.case.degraded,
+                ..self.record
+            },
+            arrived: self.times.arrived,
+            dialect: self.dialect,
+            reservation: self.reservation,
+            estimate: self.case.estimate,
+            attempts: self.case.attempts,
+            tenant: self.case.tenant.key,
+            located: self.case.located,
+            thread: self.case.thread,
+            chants: watching_for_chants(&self.case.policies),
+        };
+        Box::new(move |ended| settling.settle(ended))
+    }
+
+    /// No answer came, or none was asked for.
+    fn unavailable(mut self, status: u16, message: &str, retry_after: Option<u64>) -> Response<Reply> {
+        let shared = &self.worker.shared;
+        self.case.attempts.iter_mut().for_each(crate::identical::Attempt::take_back);
+        if let Some(reservation) = self.reservation.take() {
+            shared.ledger.refund(reservation, shared.now());
+        }
+        let mut response = refuse(self.dialect, Refusal::UpstreamUnavailable, status, message);
+        add_verdict(response.headers_mut(), &self.case);
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(hyper::header::RETRY_AFTER, seconds.into());
+        }
+        shared.telemetry.record(Record {
+            status,
+            verdict: self.case.verdict.action,
+            findings: std::mem::take(&mut self.case.verdict.notes),
+            refusal: Some(Refusal::UpstreamUnavailable.code()),
+            held: self.times.held,
+            duration: self.times.arrived.elapsed(),
+            degraded: self.case.degraded,
+            ..self.record
+        });
+        response
+    }
+}
+
+/// Makes the same request again.
+struct Again<'r, 's> {
+    sending: &'r Sending<'s>,
+    upstream: &'r Upstream,
+    body: Bytes,
+    edited: bool,
+}
+
+impl AnotherRequest for Again<'_, '_> {
+    fn request(&self) -> Request<Outgoing> {
+        self.sending.request(self.upstream, Outgoing::whole(self.body.clone()), self.edited)
+    }
+}
+
+/// The path at an upstream. A base that ends in `/v1`, as clients write it, is not doubled.
+pub(crate) fn path_at(base: &str, path: &str) -> String {
+    match base.strip_suffix("/v1") {
+        Some(before) if path.starts_with("/v1/") => format!("{before}{path}"),
+        _ => format!("{base}{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path_at;
+
+    #[test]
+    fn a_base_path_stands_before_the_path_and_a_version_is_not_doubled() {
+        assert_eq!(path_at("", "/v1/models"), "/v1/models");
+        assert_eq!(path_at("/openai", "/v1/models"), "/openai/v1/models");
+        assert_eq!(path_at("/api/v1", "/v1/models?a=b"), "/api/v1/models?a=b");
+        assert_eq!(path_at("/v1", "/v1beta/x"), "/v1/v1beta/x");
+    }
+}

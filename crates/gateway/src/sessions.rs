@@ -1,0 +1,282 @@
+//! Sessions: which conversation belongs to which run, and what is remembered of each run.
+//!
+//! A client that names its session is believed. Otherwise the transcript itself tells: a request that goes on where an
+//! earlier one ended belongs to its session, one that leaves it is a fork and a session of its own, which inherits
+//! budget and pause.
+
+use std::hash::BuildHasherDefault;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use loopbreaker::Timestamp;
+use lru::LruCache;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::transcripts::Hashed;
+
+/// Names a session among all tenants: a keyed hash of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct SessionKey(pub(crate) u128);
+
+/// The session of one request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Located {
+    pub(crate) key: SessionKey,
+    /// The session whose budget, pause and kill switch hold for this one: its own, or that which it was forked from.
+    pub(crate) account: SessionKey,
+    /// Whether it was never seen before.
+    pub(crate) is_new: bool,
+}
+
+/// Every session that is remembered, the one that was used longest ago forgotten first.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    runs: Box<[Mutex<Table<Session>>]>,
+    ends: Box<[Mutex<Table<End>>]>,
+    max_per_shard: usize,
+}
+
+type Table<V> = LruCache<u128, V, BuildHasherDefault<Hashed>>;
+
+/// Where a request of a session ended.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    session: SessionKey,
+    account: SessionKey,
+}
+
+/// What is remembered of one session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    account: SessionKey,
+    /// Where its last requests ended, newest first.
+    tips: [u128; Session::TIPS],
+    /// The first transcript that was seen of it.
+    first_tip: u128,
+    /// Hash of the name under which people know it.
+    name: u64,
+    /// Strikes by loop identity.
+    strikes: Vec<(u128, u32)>,
+    /// The transcript that was refused last.
+    refused: Option<Refused>,
+    pub(crate) last_seen: Timestamp,
+}
+
+/// A refusal that holds as long as the transcript stays as it is.
+#[derive(Debug, Clone, Copy)]
+struct Refused {
+    tip: u128,
+    until: Timestamp,
+    let_through: bool,
+}
+
+/// What an unchanged transcript gets after it was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AfterRefusal {
+    /// It was not refused, or has changed since: judge it.
+    Judge,
+    /// Refuse it again; so many seconds are left.
+    Refuse(u64),
+    /// Let it through this once, with the hint.
+    LetThrough,
+}
+
+impl Session {
+    const TIPS: usize = 3;
+    /// More loops than this in one session: those that were struck first are forgotten.
+    const MAX_STRIKES: usize = 8;
+
+    fn new(account: SessionKey, tip: u128, now: Timestamp) -> Self {
+        Self {
+            account,
+            tips: [tip, 0, 0],
+            first_tip: tip,
+            name: 0,
+            strikes: Vec::new(),
+            refused: None,
+            last_seen: now,
+        }
+    }
+
+    /// Whether this transcript is the first that was seen of the session, so that it is hinted before it is stopped.
+    pub(crate) fn is_first(&self, tip: u128) -> bool {
+        self.first_tip == tip
+    }
+
+    /// The strikes of a loop: the larger of what its transcript shows and what is kept, which is kept then.
+    pub(crate) fn strike(&mut self, identity: u128, shown: u32) -> u32 {
+        if let Some((_, kept)) = self.strikes.iter_mut().find(|(known, _)| *known == identity) {
+            *kept = shown.max(*kept);
+            return *kept;
+        }
+        if self.strikes.len() == Self::MAX_STRIKES {
+            self.strikes.remove(0);
+        }
+        self.strikes.push((identity, shown));
+        shown
+    }
+
+    /// What an earlier refusal means for this transcript.
+    pub(crate) fn after_refusal(&mut self, tip: u128, now: Timestamp) -> AfterRefusal {
+        match &mut self.refused {
+            Some(refused) if refused.tip == tip => {
+                let left = refused.until.millis_since(now);
+                if left > 0 {
+                    return AfterRefusal::Refuse(left.div_ceil(1_000));
+                }
+                if std::mem::replace(&mut refused.let_through, true) {
+                    AfterRefusal::Judge
+                } else {
+                    AfterRefusal::LetThrough
+                }
+            }
+            _ => AfterRefusal::Judge,
+        }
+    }
+
+    /// The transcript was refused. When it changes, the session is judged by what it shows then, so what was kept is
+    /// forgotten.
+    pub(crate) fn refuse(&mut self, tip: u128, until: Timestamp) {
+        self.refused = Some(Refused { tip, until, let_through: false });
+        self.strikes.clear();
+    }
+}
+
+impl Sessions {
+    const SHARDS: usize = 64;
+
+    /// A table of at most about `max` sessions.
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            runs: (0..Self::SHARDS).map(|_| Mutex::new(empty())).collect(),
+            ends: (0..Self::SHARDS).map(|_| Mutex::new(empty())).collect(),
+            max_per_shard: max.div_ceil(Self::SHARDS).max(1),
+        }
+    }
+
+    /// The session that a transcript belongs to. `chain` holds the links after its messages, oldest first, from where
+    /// an earlier request ended or else from the start; `tails` are hashes of a few messages that follow each other, the
+    /// last ones last, by which a compacted transcript is recognised.
+    pub(crate) fn by_transcript(
+        &self,
+        anchor: u128,
+        chain: &[u128],
+        tails: &[u128],
+        now: Timestamp,
+    ) -> Located {
+        let tip = chain.last().copied().unwrap_or(anchor);
+        let known =
+            chain.iter().rev().take(Self::MAX_LOOK_BACK).find_map(|link| Some((*link, self.end(*link)?)));
+        let located = match known {
+            Some((link, end)) if link == tip || self.is_newest(end.session, link) => {
+                Located { key: end.session, account: end.account, is_new: false }
+            }
+            Some((_, end)) => Located { key: SessionKey(tip), account: end.account, is_new: true },
+            // A compacted transcript still ends with words that were said last.
+            None => match tails.iter().rev().take(Self::MAX_LOOK_BACK).find_map(|tail| self.end(*tail)) {
+                Some(end) => Located { key: end.session, account: end.account, is_new: false },
+                None => Located { key: SessionKey(anchor), account: SessionKey(anchor), is_new: true },
+            },
+        };
+        self.touch(located, tip, tails.last().copied(), now)
+    }
+
+    /// The session goes on from here too: the next request will name this answer instead of repeating what led to it.
+    pub(crate) fn goes_on_from(&self, located: Located, answer: u128, now: Timestamp) {
+        self.touch(located, answer, None, now);
+    }
+
+    /// The session of a name that the client gave.
+    pub(crate) fn by_name(&self, key: SessionKey, tip: u128, now: Timestamp) -> Located {
+        self.touch(Located { key, account: key, is_new: false }, tip, None, now)
+    }
+
+    /// Looks at a session, if it is remembered.
+    pub(crate) fn with<T>(&self, key: SessionKey, work: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        self.table(key.0).get_mut(&key.0).map(work)
+    }
+
+    /// Writes down the name under which people know a session.
+    pub(crate) fn call(&self, key: SessionKey, name: &str) {
+        let hash = xxh3_64(name.as_bytes());
+        self.with(key, |session| session.name = hash);
+    }
+
+    /// The accounts of the sessions with this name. Tenants may use the same one, so there may be several. It looks at
+    /// every session, which is fine for what a person asks.
+    pub(crate) fn named(&self, name: &str) -> Vec<SessionKey> {
+        let hash = xxh3_64(name.as_bytes());
+        let mut found = Vec::new();
+        for table in &self.runs {
+            let table = lock(table);
+            let named = table.iter().filter(|(_, session)| session.name == hash);
+            found.extend(named.map(|(_, session)| session.account));
+        }
+        found.dedup();
+        found
+    }
+
+    /// How many are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.runs.iter().map(|table| lock(table).len()).sum()
+    }
+
+    /// How many links are looked up at most: between two requests lie an answer and its results.
+    const MAX_LOOK_BACK: usize = 64;
+
+    fn touch(&self, located: Located, tip: u128, tail: Option<u128>, now: Timestamp) -> Located {
+        let mut forgotten = None;
+        let is_new = {
+            let mut table = self.table(located.key.0);
+            if let Some(session) = table.get_mut(&located.key.0) {
+                session.last_seen = now;
+                if !session.tips.contains(&tip) {
+                    forgotten = Some(session.tips[Session::TIPS - 1]).filter(|tip| *tip != 0);
+                    session.tips.rotate_right(1);
+                    session.tips[0] = tip;
+                }
+                false
+            } else {
+                if table.len() >= self.max_per_shard {
+                    table.pop_lru();
+                }
+                table.put(located.key.0, Session::new(located.account, tip, now));
+                true
+            }
+        };
+        if let Some(tip) = forgotten {
+            lock(&self.ends[(tip as usize) % Self::SHARDS]).pop(&tip);
+        }
+        for end in [Some(tip), tail].into_iter().flatten() {
+            let mut table = lock(&self.ends[(end as usize) % Self::SHARDS]);
+            if table.len() >= self.max_per_shard * (Session::TIPS + 1) {
+                table.pop_lru();
+            }
+            table.put(end, End { session: located.key, account: located.account });
+        }
+        Located { is_new, ..located }
+    }
+
+    fn end(&self, link: u128) -> Option<End> {
+        lock(&self.ends[(link as usize) % Self::SHARDS]).get(&link).copied()
+    }
+
+    fn is_newest(&self, session: SessionKey, tip: u128) -> bool {
+        // A session that was forgotten has no newer end.
+        self.table(session.0).peek(&session.0).is_none_or(|session| session.tips[0] == tip)
+    }
+
+    fn table(&self, key: u128) -> MutexGuard<'_, Table<Session>> {
+        lock(&self.runs[(key as usize) % Self::SHARDS])
+    }
+}
+
+fn empty<V>() -> Table<V> {
+    Table::unbounded_with_hasher(BuildHasherDefault::default())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

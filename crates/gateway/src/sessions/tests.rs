@@ -1,0 +1,112 @@
+use loopbreaker::Timestamp;
+
+use super::{AfterRefusal, Located, Session, SessionKey, Sessions};
+
+const NOW: Timestamp = Timestamp::from_secs(0);
+
+/// Links of a chain over these messages, each of which is a letter.
+fn chain(messages: &str) -> Vec<u128> {
+    (1..=messages.len())
+        .map(|end| u128::from(xxhash_rust::xxh3::xxh3_64(&messages.as_bytes()[..end])))
+        .collect()
+}
+
+/// Hashes of each four messages that follow each other.
+fn tails(messages: &str) -> Vec<u128> {
+    messages.as_bytes().windows(4).map(|few| 1 << 100 | u128::from(xxhash_rust::xxh3::xxh3_64(few))).collect()
+}
+
+fn locate(sessions: &Sessions, messages: &str) -> Located {
+    let chain = chain(messages);
+    sessions.by_transcript(chain[0], &chain, &tails(messages), NOW)
+}
+
+#[test]
+fn a_transcript_that_grows_stays_in_its_session() {
+    let sessions = Sessions::new(1_000);
+    let first = locate(&sessions, "u");
+    assert!(first.is_new);
+    for messages in ["uat", "uatat", "uatatu", "uatatuatat"] {
+        let next = locate(&sessions, messages);
+        assert_eq!((next.key, next.is_new), (first.key, false), "{messages}");
+    }
+}
+
+#[test]
+fn a_retry_belongs_to_the_same_session() {
+    let sessions = Sessions::new(1_000);
+    let first = locate(&sessions, "uat");
+    assert_eq!(locate(&sessions, "uat").key, first.key);
+    locate(&sessions, "uatat");
+    assert_eq!(locate(&sessions, "uat").key, first.key, "dropping what was said last is no new run");
+}
+
+#[test]
+fn a_fork_is_a_session_of_its_own_that_inherits_the_account() {
+    let sessions = Sessions::new(1_000);
+    let trunk = locate(&sessions, "uat");
+    assert_eq!(locate(&sessions, "uatBt").key, trunk.key);
+    let fork = locate(&sessions, "uatCt");
+    assert_ne!(fork.key, trunk.key);
+    assert_eq!(fork.account, trunk.account);
+    assert_eq!(locate(&sessions, "uatCtat").key, fork.key, "and goes on as such");
+    assert_eq!(locate(&sessions, "uatBtat").key, trunk.key);
+}
+
+#[test]
+fn other_words_at_the_start_are_another_session() {
+    let sessions = Sessions::new(1_000);
+    assert_ne!(locate(&sessions, "uat").key, locate(&sessions, "vat").key);
+}
+
+#[test]
+fn a_compacted_transcript_is_recognised_by_what_was_said_last() {
+    let sessions = Sessions::new(1_000);
+    let long = locate(&sessions, "uatbtct");
+    let compacted = locate(&sessions, "Sbtctdt");
+    assert_eq!(compacted.key, long.key);
+    assert!(!compacted.is_new);
+}
+
+#[test]
+fn a_restarted_gateway_gives_the_same_session_to_the_same_first_words() {
+    assert_eq!(locate(&Sessions::new(10), "uat").key, locate(&Sessions::new(10), "uatatat").key);
+}
+
+#[test]
+fn strikes_are_the_larger_of_what_is_shown_and_kept() {
+    let mut session = Session::new(SessionKey(1), 1, NOW);
+    assert_eq!([1, 3, 0, 2, 4].map(|shown| session.strike(7, shown)), [1, 3, 3, 3, 4]);
+    assert_eq!(session.strike(8, 0), 0, "another loop starts at the bottom");
+}
+
+#[test]
+fn strikes_of_the_oldest_loops_are_forgotten() {
+    let mut session = Session::new(SessionKey(1), 1, NOW);
+    for identity in 0..100 {
+        session.strike(identity, 2);
+    }
+    assert_eq!(session.strikes.len(), Session::MAX_STRIKES);
+    assert_eq!(session.strike(99, 0), 2);
+    assert_eq!(session.strike(3, 0), 0);
+}
+
+#[test]
+fn an_unchanged_transcript_is_refused_until_the_time_is_up_then_let_through_once() {
+    let mut session = Session::new(SessionKey(1), 1, NOW);
+    assert_eq!(session.after_refusal(5, NOW), AfterRefusal::Judge);
+    session.refuse(5, Timestamp::from_secs(60));
+    assert_eq!(session.after_refusal(5, Timestamp::from_millis(30_001)), AfterRefusal::Refuse(30));
+    assert_eq!(session.after_refusal(6, Timestamp::from_secs(30)), AfterRefusal::Judge, "it changed");
+    assert_eq!(session.after_refusal(5, Timestamp::from_secs(60)), AfterRefusal::LetThrough);
+    assert_eq!(session.after_refusal(5, Timestamp::from_secs(61)), AfterRefusal::Judge, "only once");
+}
+
+#[test]
+fn the_table_is_bounded() {
+    let sessions = Sessions::new(64);
+    for name in 0..10_000_u128 {
+        sessions.by_name(SessionKey(name), name << 32, NOW);
+    }
+    assert!(sessions.len() <= 64);
+}

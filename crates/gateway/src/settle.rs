@@ -1,0 +1,141 @@
+//! What happens when an answer is over: usage is settled once, the transcript kept, the record written.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use loopbreaker::{Chant, DetectorName, Kind, Severity};
+use loopbreaker_budget::{Actual, Reservation, Tokens};
+use loopbreaker_dialect::{Answer, Dialect, Usage};
+use loopbreaker_telemetry::{FindingNote, Record, Tokens as ToldTokens};
+
+use crate::answer::{End, Ended};
+use crate::consider::family;
+use crate::identical::Attempt;
+use crate::inspect::thread_key;
+use crate::limits::Estimate;
+use crate::sessions::Located;
+use crate::settings::{Applied, Settings};
+use crate::state::Shared;
+use crate::transcripts::Transcript;
+
+/// What is left to do when an answer is over.
+pub(crate) struct Settling {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) record: Record,
+    pub(crate) arrived: Instant,
+    pub(crate) dialect: Option<Dialect>,
+    pub(crate) reservation: Option<Reservation>,
+    pub(crate) estimate: Estimate,
+    /// Attempts that are on their way until now.
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) tenant: u128,
+    pub(crate) located: Located,
+    /// The loop state of a client that will name this answer instead of repeating what led to it.
+    pub(crate) thread: Option<Box<Transcript>>,
+    /// Policies that look for chants.
+    pub(crate) chants: Vec<FindingNote>,
+}
+
+/// What is told of a chant, by each policy that looks for them.
+pub(crate) fn watching_for_chants(policies: &[Applied<'_>]) -> Vec<FindingNote> {
+    let watching = policies.iter().filter(|applied| applied.policy.policy.chant.is_some());
+    let note = |applied: &Applied<'_>| FindingNote {
+        kind: Kind::Chant,
+        severity: Severity::Loop,
+        mode: applied.mode(),
+        detector: DetectorName::Redundancy,
+        count: 0,
+        period: 1,
+        policy: Arc::clone(&applied.policy.id),
+    };
+    watching.map(note).collect()
+}
+
+impl Settling {
+    /// Does it.
+    pub(crate) fn settle(mut self, ended: Ended) {
+        let now = self.shared.now();
+        let Ended { end, answer, chant, first_chunk } = ended;
+        let succeeded = (200..300).contains(&self.record.status);
+
+        // What did it use, and what does that cost?
+        if let Some(dialect) = self.dialect.filter(|_| succeeded) {
+            let (tokens, estimated) = self.tokens(answer.as_ref());
+            let cost = self.settings.prices.cost(family(dialect), self.record.model.as_deref(), &tokens);
+            self.record.tokens = Some(told(&tokens));
+            self.record.tokens_estimated = estimated;
+            (self.record.cost_micros, self.record.cost_known) = (cost.micros, cost.known);
+            if let Some(reservation) = self.reservation.take() {
+                let actual = Actual { tokens: tokens.total(), money_micros: cost.micros };
+                self.shared.ledger.settle(reservation, &actual, now);
+            }
+        } else if let Some(reservation) = self.reservation.take() {
+            if succeeded {
+                self.shared.ledger.settle(reservation, &Actual::default(), now);
+            } else {
+                self.shared.ledger.refund(reservation, now);
+            }
+        }
+
+        // What did it say that has to be remembered?
+        let model = answer.as_ref().and_then(|answer| answer.model.as_deref().map(Into::into));
+        if let (Some(mut transcript), Some(answer)) = (self.thread.take(), answer)
+            && let Some(id) = &answer.id
+        {
+            let key = thread_key(self.tenant, id);
+            transcript.loops.keep_calls(answer.calls);
+            transcript.tip = key;
+            self.shared.transcripts.put_by_tip(transcript);
+            self.shared.sessions.goes_on_from(self.located, key, now);
+        }
+        drop(self.attempts);
+
+        let chanted: Option<Chant> = match end {
+            End::Cut(chant) => Some(chant),
+            End::Complete | End::ClientGone | End::Broken => chant,
+        };
+        if let Some(chant) = chanted {
+            let seen = self.chants.into_iter().map(|note| FindingNote { count: chant.copies as u32, ..note });
+            self.record.findings.extend(seen);
+        }
+        self.record.response_model = model;
+        self.record.duration = self.arrived.elapsed();
+        self.record.first_chunk = first_chunk.map(|at| at.duration_since(self.arrived));
+        self.shared.telemetry.record(self.record);
+    }
+
+    /// What the provider counted, else what can be told from what was seen.
+    fn tokens(&self, answer: Option<&Answer>) -> (Tokens, bool) {
+        match answer {
+            Some(Answer { usage: Some(usage), .. }) => (counted(usage), false),
+            Some(answer) => {
+                let output = answer.text_bytes.div_ceil(Tokens::BYTES_PER_TOKEN);
+                let input = self.estimate.input;
+                (Tokens { input, output, ..Tokens::default() }, true)
+            }
+            None => (Tokens { input: self.estimate.input, ..Tokens::default() }, true),
+        }
+    }
+}
+
+fn counted(usage: &Usage) -> Tokens {
+    Tokens {
+        input: usage.input,
+        cache_read: usage.cache_read,
+        cache_write: usage.cache_write,
+        output: usage.output,
+        reasoning: usage.reasoning,
+        ..Tokens::default()
+    }
+}
+
+fn told(tokens: &Tokens) -> ToldTokens {
+    ToldTokens {
+        input: tokens.input,
+        cache_read: tokens.cache_read,
+        cache_write: tokens.cache_write + tokens.cache_write_long,
+        output: tokens.output,
+        reasoning: tokens.reasoning,
+    }
+}

@@ -1,0 +1,153 @@
+//! The way to the providers: pooled HTTP/1.1 connections, one pool per worker.
+//!
+//! Providers limit the streams of one HTTP/2 connection to about a hundred, so a pool of HTTP/1.1 connections is both
+//! simpler and wider.
+
+mod connect;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
+use hyper::{Request, Response};
+
+pub(crate) use connect::{Connector, Origin};
+
+use crate::outgoing::Outgoing;
+use crate::within::within;
+
+/// Why no answer came.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreachable {
+    /// No connection could be made.
+    #[error("cannot connect to {0}: {1}")]
+    Connect(Box<str>, Box<str>),
+    /// The answer did not begin in time.
+    #[error("{0} did not answer within {1:?}")]
+    TimedOut(Box<str>, Duration),
+    /// The connection broke before an answer began.
+    #[error("the connection to {0} broke: {1}")]
+    Broken(Box<str>, hyper::Error),
+}
+
+/// Connections to every origin that is in use.
+#[derive(Debug, Clone)]
+pub(crate) struct Pool {
+    connector: Arc<Connector>,
+    idle: Arc<Mutex<HashMap<Origin, Vec<Idle>>>>,
+}
+
+#[derive(Debug)]
+struct Idle {
+    sender: SendRequest<Outgoing>,
+    since: Instant,
+}
+
+/// A connection that is busy with an answer. Giving it back lets another request use it.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    sender: SendRequest<Outgoing>,
+    origin: Origin,
+    pool: Pool,
+}
+
+impl Pool {
+    /// Providers close connections that idle for about a minute, so ours go earlier.
+    const MAX_IDLE: Duration = Duration::from_secs(50);
+    /// More idle connections than this to one origin are closed.
+    const MAX_IDLE_PER_ORIGIN: usize = 512;
+
+    /// An empty pool.
+    pub(crate) fn new(connector: Arc<Connector>) -> Self {
+        Self { connector, idle: Arc::default() }
+    }
+
+    /// Sends a request and waits until its answer begins.
+    ///
+    /// `again` makes the request once more when a kept connection turns out to be dead: providers close idle ones at
+    /// any moment, and that is no failure of theirs.
+    pub(crate) async fn send(
+        &self,
+        origin: &Origin,
+        mut request: Request<Outgoing>,
+        limit: Duration,
+        again: Option<&dyn AnotherRequest>,
+    ) -> Result<(Response<Incoming>, Lease), Unreachable> {
+        while let Some(mut sender) = self.take(origin) {
+            if sender.ready().await.is_err() {
+                continue;
+            }
+            let sent = within(limit, sender.try_send_request(request)).await;
+            let mut failed = match sent {
+                Ok(Ok(response)) => return Ok((response, self.lease(origin, sender))),
+                Ok(Err(failed)) => failed,
+                Err(_) => return Err(Unreachable::TimedOut(origin.to_string().into(), limit)),
+            };
+            match (failed.take_message(), again) {
+                (Some(unsent), _) => request = unsent,
+                (None, Some(again)) if is_dead(failed.error()) => {
+                    request = again.request();
+                    break;
+                }
+                _ => return Err(Unreachable::Broken(origin.to_string().into(), failed.into_error())),
+            }
+        }
+        let mut sender = self.connector.connect(origin).await?;
+        match within(limit, sender.send_request(request)).await {
+            Ok(Ok(response)) => Ok((response, self.lease(origin, sender))),
+            Ok(Err(error)) => Err(Unreachable::Broken(origin.to_string().into(), error)),
+            Err(_) => Err(Unreachable::TimedOut(origin.to_string().into(), limit)),
+        }
+    }
+
+    /// Closes connections that nobody has used for long.
+    pub(crate) fn sweep(&self) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        for connections in idle.values_mut() {
+            connections.retain(|idle| idle.since.elapsed() < Self::MAX_IDLE && !idle.sender.is_closed());
+        }
+        idle.retain(|_, connections| !connections.is_empty());
+    }
+
+    fn take(&self, origin: &Origin) -> Option<SendRequest<Outgoing>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let connections = idle.get_mut(origin)?;
+        while let Some(last) = connections.pop() {
+            if !last.sender.is_closed() && last.since.elapsed() < Self::MAX_IDLE {
+                return Some(last.sender);
+            }
+        }
+        None
+    }
+
+    fn lease(&self, origin: &Origin, sender: SendRequest<Outgoing>) -> Lease {
+        Lease { sender, origin: origin.clone(), pool: self.clone() }
+    }
+}
+
+impl Lease {
+    /// The answer was read to its end: the connection is free again.
+    pub(crate) fn give_back(self) {
+        if self.sender.is_closed() {
+            return;
+        }
+        let mut idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let connections = idle.entry(self.origin).or_default();
+        if connections.len() < Pool::MAX_IDLE_PER_ORIGIN {
+            connections.push(Idle { sender: self.sender, since: Instant::now() });
+        }
+    }
+}
+
+/// Makes the same request again.
+pub(crate) trait AnotherRequest: Sync {
+    /// A new copy of the request.
+    fn request(&self) -> Request<Outgoing>;
+}
+
+/// Whether the other side had closed the connection before it read the request.
+fn is_dead(error: &hyper::Error) -> bool {
+    error.is_canceled() || error.is_incomplete_message() || error.is_closed()
+}
