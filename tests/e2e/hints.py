@@ -44,7 +44,7 @@ def chat_prepend(sent, received):
 
 
 def chat_extend(sent, received):
-    return added_to_text(received["messages"][0], "content", sent["messages"][0], at_start=True)
+    return added_to_text(received["messages"][0], "content", sent["messages"][0], at_start=False)
 
 
 def chat_append(sent, received):
@@ -63,8 +63,12 @@ def last_item(sent, received):
     return content if isinstance(content, str) else content[0]["text"]
 
 
-def anthropic_system(sent, received):
+def anthropic_prepend(sent, received):
     return added_to_text(received, "system", sent, at_start=True)
+
+
+def anthropic_extend(sent, received):
+    return added_to_text(received, "system", sent, at_start=False)
 
 
 def anthropic_append(sent, received):
@@ -82,7 +86,7 @@ def gemini_prepend(sent, received):
 
 def gemini_extend(sent, received):
     part, before = received["systemInstruction"]["parts"][0], sent["systemInstruction"]["parts"][0]
-    return added_to_text(part, "text", before, at_start=True)
+    return added_to_text(part, "text", before, at_start=False)
 
 
 def gemini_append(sent, received):
@@ -94,14 +98,14 @@ PLACES = {
         "Chat": chat_prepend,
         "Responses": instructions,
         "Chained": instructions,
-        "Anthropic": anthropic_system,
+        "Anthropic": anthropic_prepend,
         "Gemini": gemini_prepend,
     },
     "extend": {
         "Chat": chat_extend,
         "Responses": instructions,
         "Chained": instructions,
-        "Anthropic": anthropic_system,
+        "Anthropic": anthropic_extend,
         "Gemini": gemini_extend,
     },
     "append": {

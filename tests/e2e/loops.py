@@ -125,7 +125,7 @@ def expected_actions(said):
             new = (by_step[step] for step in range(known, steps) if step in by_step)
             actions.append(next(new, None))
             known = steps
-        if message["role"] != "tool":
+        if message["role"] not in ("tool", "system"):
             # A call and its result are one step, and so is everything else that is said.
             steps += len(message.get("tool_calls", [])) or 1
     return actions

@@ -38,14 +38,17 @@ def test_a_loop_is_hinted_throttled_and_rejected(lab, kind, course):
     assert len(received) == len(exchanges) - 1, "a rejected request never reaches the provider"
     assert {request.status for request in received} == {200}, "the provider accepts every edit"
 
+    told = []
     for exchange, request, action in zip(exchanges, received, actions):
-        if action:
-            hints.inserted(exchange.body, request.body)
-            hint = hints.take_out(kind, json.loads(exchange.body), request.json)
-            assert course.word in hint
-            assert exchange.header("x-loopbreaker-loop").startswith(f"kind={course.name}; count=")
-        else:
+        if not action:
             assert request.body == exchange.body
+            continue
+        hints.inserted(exchange.body, request.body)
+        told.append((hints.take_out(kind, json.loads(exchange.body), request.json), exchange))
+    # Later on the same loop may be seen as one of another kind as well.
+    first_hint, exchange = told[0]
+    assert course.word in first_hint
+    assert exchange.header("x-loopbreaker-loop").startswith(f"kind={course.name}; count=")
 
 
 @pytest.mark.parametrize("kind", AGENTS, **by_name)

@@ -76,7 +76,7 @@ def test_a_used_up_budget_is_a_429_of_the_provider(lab, kind):
 def test_money_is_counted_from_the_usage_of_the_answer(lab, kind, stream):
     rules = [{"id": "budget", "key": "session", "cost_usd": 5.00, "on_exceed": "reject"}]
     mock, hop = lab.chain(policy(rules=rules))
-    usage = {"input": 20_000_000, "output": 1_000_000}
+    usage = {"input": 200_000_000, "output": 1_000_000}
     mock.script(*[{**turn, "usage": usage} for turn in script(LOOPS[4])])
     agent = kind(hop.url, stream=stream).with_retries(0)
     with pytest.raises(agent.rate_limited):

@@ -6,6 +6,7 @@
 mod chant;
 mod churn;
 mod cycle;
+mod label;
 mod message;
 mod monologue;
 mod oscillation;
@@ -308,7 +309,8 @@ impl Redundancy {
             }
             seen.retain(|finding| !may_be_part_of_cycle(finding) || finding.severity > cycle.severity);
             let last = cycle.evidence.last().copied().unwrap_or_default();
-            findings.push(cycle.into_finding(&Step::default(), last));
+            let tools = cycle::tools(&self.window, cycle.period);
+            findings.push(cycle.into_finding(&Step { tool: Some(&tools), ..Step::default() }, last));
         }
         let under_way = cycle::is_under_way(&self.window);
         if !under_way {

@@ -50,7 +50,7 @@ impl Digest {
             Part::Thought(_) => {}
             Part::Shown(shown) => {
                 self.frame(b'k', &shown.kind);
-                self.frame(b'x', &shown.written);
+                self.json(b'x', &shown.written);
             }
             Part::Called(call) => {
                 self.frame(b'c', &call.tool);
@@ -109,9 +109,13 @@ impl Digest {
                     }
                 }
             }
-            None => self
-                .frame(b'd', &canonical_json(result.get()).map_or(Cow::Borrowed(result.get()), Cow::Owned)),
+            None => self.json(b'd', result.get()),
         }
+    }
+
+    /// Data, however its JSON is written.
+    fn json(&mut self, mark: u8, text: &str) {
+        self.frame(mark, &canonical_json(text).map_or(Cow::Borrowed(text), Cow::Owned));
     }
 
     fn frame(&mut self, mark: u8, bytes: &str) {

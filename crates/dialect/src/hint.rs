@@ -140,6 +140,3 @@ impl OpenCalls {
         !self.0.is_empty()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -317,7 +317,7 @@ impl<'a> Messages<'a> {
                 Ok(())
             }
             Some(_) => Err(Stopped::NoList(cursor.at())),
-            None => Err(cursor.end().err().map_or(Stopped::NoList(cursor.at()), Stopped::Broken)),
+            None => Err(cursor.broken().into()),
         }
     }
 

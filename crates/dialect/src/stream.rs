@@ -112,12 +112,8 @@ impl StreamReader {
 
     /// What the stream said.
     pub fn finish(mut self) -> Answer {
-        // Some servers leave out the blank line behind the last event.
-        if !self.cut {
-            let Self { framing, scribe, voice, .. } = &mut self;
-            if let Some(data) = framing.rest().and_then(|data| str::from_utf8(data).ok()) {
-                voice.hear(data, scribe);
-            }
+        if let Some(data) = self.framing.rest().filter(|_| !self.cut) {
+            self.voice.hear(&data, &mut self.scribe);
         }
         if let Voice::Gemini(stream) = &self.voice {
             self.scribe.answer.usage = stream.usage();
@@ -128,7 +124,9 @@ impl StreamReader {
     /// Whether the event that ends a stream has come.
     pub fn complete(&self) -> bool {
         match &self.voice {
-            Voice::Chat(stream) => stream.complete,
+            Voice::Chat(stream) => {
+                stream.complete || self.framing.rest().is_some_and(|data| data == "[DONE]")
+            }
             Voice::Responses(stream) => stream.complete,
             Voice::Anthropic(stream) => stream.complete,
             Voice::Gemini(_) => self.scribe.answer.finish.is_some(),

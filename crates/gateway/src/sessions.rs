@@ -50,6 +50,8 @@ pub(crate) struct Session {
     account: SessionKey,
     /// Where its last requests ended, newest first.
     tips: [u128; Session::TIPS],
+    /// The last answer that a client may name instead of repeating what led to it; 0: none.
+    answer: u128,
     /// The first transcript that was seen of it.
     first_tip: u128,
     /// Hash of the name under which people know it.
@@ -89,6 +91,7 @@ impl Session {
         Self {
             account,
             tips: [tip, 0, 0],
+            answer: 0,
             first_tip: tip,
             name: 0,
             strikes: Vec::new(),
@@ -182,7 +185,10 @@ impl Sessions {
 
     /// The session goes on from here too: the next request will name this answer instead of repeating what led to it.
     pub(crate) fn goes_on_from(&self, located: Located, answer: u128, now: Timestamp) {
-        self.touch(located, answer, None, now);
+        self.with(located.key, |session| {
+            (session.answer, session.last_seen) = (answer, now);
+        });
+        self.ends_at(answer, located);
     }
 
     /// The session of a name that the client gave.
@@ -246,14 +252,20 @@ impl Sessions {
         if let Some(tip) = forgotten {
             lock(&self.ends[(tip as usize) % Self::SHARDS]).pop(&tip);
         }
-        for end in [Some(tip), tail].into_iter().flatten() {
-            let mut table = lock(&self.ends[(end as usize) % Self::SHARDS]);
-            if table.len() >= self.max_per_shard * (Session::TIPS + 1) {
-                table.pop_lru();
-            }
-            table.put(end, End { session: located.key, account: located.account });
+        self.ends_at(tip, located);
+        if let Some(tail) = tail {
+            self.ends_at(tail, located);
         }
         Located { is_new, ..located }
+    }
+
+    /// Writes down that a request or an answer of a session ended here.
+    fn ends_at(&self, link: u128, located: Located) {
+        let mut table = lock(&self.ends[(link as usize) % Self::SHARDS]);
+        if table.len() >= self.max_per_shard * (Session::TIPS + 1) {
+            table.pop_lru();
+        }
+        table.put(link, End { session: located.key, account: located.account });
     }
 
     fn end(&self, link: u128) -> Option<End> {
@@ -262,7 +274,7 @@ impl Sessions {
 
     fn is_newest(&self, session: SessionKey, tip: u128) -> bool {
         // A session that was forgotten has no newer end.
-        self.table(session.0).peek(&session.0).is_none_or(|session| session.tips[0] == tip)
+        self.table(session.0).peek(&session.0).is_none_or(|session| [session.tips[0], session.answer].contains(&tip))
     }
 
     fn table(&self, key: u128) -> MutexGuard<'_, Table<Session>> {

@@ -51,6 +51,18 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
     })
 }
 
+/// The names of the tools that a cycle of this period goes through, in order and each once, with quotes between them.
+pub(super) fn tools(window: &Window, period: usize) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for print in window.sequence().take(period) {
+        let name = if print.form == Form::Call { print.label.as_str() } else { "an answer" };
+        names.retain(|known| *known != name);
+        names.push(name);
+    }
+    names.reverse();
+    names.join("`, `")
+}
+
 /// Whether the last steps repeat the ones before them: a unit has stood twice, and may be going on.
 pub(super) fn is_under_way(window: &Window) -> bool {
     let sequence = || window.sequence();

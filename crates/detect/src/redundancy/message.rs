@@ -19,7 +19,7 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
         }
         Kind::Cycle => {
             format!(
-                "the same {} steps were gone through {count} times, with the same results",
+                "the same {} steps (`{tool}`) were gone through {count} times, with the same results",
                 sighting.period
             )
         }

@@ -5,6 +5,7 @@ use crate::config::Effect;
 use crate::effect::CallFacts;
 use crate::fingerprint::{Fingerprint, with_call};
 use crate::outcome::Outcome;
+use crate::redundancy::label::Label;
 use crate::redundancy::rules::Rules;
 use crate::step::{Role, Step};
 use crate::words::{Words, hash_bytes, hash_without_digits};
@@ -24,6 +25,8 @@ pub(super) struct Print {
     pub(super) speaker: u64,
     /// Hash of the tool's name; 0 for a text.
     pub(super) tool: u64,
+    /// The tool's name, for messages.
+    pub(super) label: Label,
     /// What was asked: tool and arguments; for a text its words.
     pub(super) call: Fingerprint,
     /// The arguments (or the text) with numbers folded.
@@ -68,6 +71,7 @@ impl Print {
             form: Form::Text,
             speaker: 0,
             tool: 0,
+            label: Label::default(),
             call: Fingerprint::default(),
             shape: 0,
             words: Words::default(),
@@ -88,6 +92,7 @@ impl Print {
         if let (Form::Text, Some(tool)) = (print.form, step.tool) {
             print.form = Form::Call;
             print.tool = hash_bytes(tool.as_bytes()) | 1;
+            print.label = Label::of(tool);
             let profile = rules.profile(tool);
             let loop_key = profile.map_or(&[][..], |profile| &profile.loop_key);
             with_call(tool, step.args, loop_key, |call, canonical| {

@@ -125,7 +125,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn broken(&self) -> Broken<'a> {
+    /// Something is missing here.
+    pub(crate) fn broken(&self) -> Broken<'a> {
         Broken { part: self.rest(), error: None }
     }
 }

@@ -47,15 +47,11 @@ impl Framing {
         }
     }
 
-    /// The data of an event that has no end.
-    pub(super) fn rest(&mut self) -> Option<&[u8]> {
+    /// The data of an event that has no end: some servers leave out the blank line behind the last one.
+    pub(super) fn rest(&self) -> Option<String> {
         let Self::Events(events) = self else { return None };
-        if events.is_skipping {
-            return None;
-        }
-        let data = with_data(&events.held, <[u8]>::to_vec)?;
-        events.held = data;
-        Some(&events.held)
+        let held = if events.is_skipping { &[] } else { events.held.as_slice() };
+        with_data(held, |data| str::from_utf8(data).ok().map(str::to_owned))?
     }
 }
 
