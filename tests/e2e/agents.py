@@ -89,10 +89,8 @@ class Chat(Agent):
         calls = message.tool_calls or []
         reply = {"role": "assistant", "content": message.content}
         if calls:
-            reply["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": call.function.arguments}}
-                for call in calls
-            ]
+            kept = {"id": True, "type": True, "function": {"name", "arguments"}}
+            reply["tool_calls"] = [call.model_dump(include=kept) for call in calls]
         self.messages.append(reply)
         return Answer(
             message.content or "",

@@ -1,11 +1,15 @@
 """What is no loop passes byte for byte, both ways."""
 
+import gzip
+import json
 import time
+import urllib.request
 
 import anthropic
 import openai
 import pytest
 
+import node
 from agents import AGENTS, Chat
 from loops import HEALTHY, LOOPS, run, script
 
@@ -43,6 +47,17 @@ def test_healthy_work_passes_unchanged(lab, kind, course, stream):
     mock, outer, inner = chain(lab)
     mock.script(*script(course))
     run(kind(outer.url, stream=stream), course, rounds=14)
+    assert_nothing_changed(outer, inner)
+    assert {exchange.verdict for exchange in outer.settled()} == {"allow"}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("api", node.APIS)
+def test_healthy_work_of_the_node_sdks_passes_unchanged(lab, api, stream):
+    mock, outer, inner = chain(lab)
+    mock.script({"calls": [{"tool": "bash", "args": {"command": "kubectl get job build"}}]})
+    ran = node.agent(outer.url, api, stream=stream, rounds=10, result="{n} of 12 pods ready")
+    assert ran["error"] is None
     assert_nothing_changed(outer, inner)
     assert {exchange.verdict for exchange in outer.settled()} == {"allow"}
 
@@ -120,3 +135,14 @@ def test_compressed_answers_reach_the_client_as_they_are(lab):
         assert agent.ask().text == "packed"
     assert_nothing_changed(outer, inner)
     assert outer.settled()[0].header("content-encoding") == "gzip"
+
+
+def test_a_compressed_request_reaches_the_provider_as_it_is(lab):
+    mock, outer, inner = chain(lab)
+    body = gzip.compress(json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode())
+    headers = {"content-type": "application/json", "content-encoding": "gzip", "authorization": "Bearer k"}
+    request = urllib.request.Request(f"{outer.url}/v1/chat/completions", body, headers)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.status == 200
+    assert mock.requests()[0].body == body
+    assert_nothing_changed(outer, inner)

@@ -5,6 +5,7 @@ import json
 import anthropic
 import openai
 import pytest
+from google import genai
 
 import hints
 from agents import AGENTS, Anthropic, Chat, Gemini, Responses
@@ -127,11 +128,18 @@ def test_a_credential_never_reaches_another_provider(lab):
     assert [model.id for model in openai_client.models.list()] == ["gpt-mock"]
     anthropic_client = anthropic.Anthropic(base_url=gateway.url, api_key=keys["anthropic"])
     assert [model.id for model in anthropic_client.models.list()] == ["claude-mock"]
-    gemini = Gemini(gateway.url, key=keys["gemini"])
-    assert [model.name for model in gemini.client.models.list()] == ["models/gemini-mock"]
+    # A bearer token for Anthropic, the other version of Gemini's path, and Gemini through the OpenAI SDK.
+    bearer = anthropic.Anthropic(base_url=gateway.url, auth_token=keys["anthropic"])
+    bearer.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hi"}])
+    gemini = genai.Client(api_key=keys["gemini"], http_options={"base_url": gateway.url, "api_version": "v1"})
+    gemini.models.generate_content(model="m", contents="hi")
+    assert [model.name for model in gemini.models.list()] == ["models/gemini-mock"]
+    compatible = openai.OpenAI(base_url=f"{gateway.url}/v1beta/openai", api_key=keys["gemini"])
+    compatible.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
+    counts = {name: len(mock.requests()) for name, mock in mocks.items()}
+    assert counts == {"openai": 3, "anthropic": 3, "gemini": 4}
     for name, mock in mocks.items():
         requests = mock.requests()
-        assert len(requests) == (3 if name == "openai" else 2)
         for request in requests:
             seen = f"{request.headers} {request.query}"
             assert [other for other in mocks if keys[other] in seen] == [name]

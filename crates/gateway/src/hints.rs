@@ -23,6 +23,7 @@ pub(crate) struct ToPlace<'r> {
     pub(crate) facts: &'r Facts,
     pub(crate) headers: &'r HeaderMap,
     pub(crate) upstream: &'r str,
+    pub(crate) model: Option<&'r str>,
     pub(crate) configured: Configured,
 }
 
@@ -36,7 +37,7 @@ impl Placements {
             return None;
         }
         let order = order(hint.configured);
-        let learned = self.learned(hint.upstream, hint.facts.model.as_deref());
+        let learned = self.learned(hint.upstream, hint.model);
         let mut allowed = order.into_iter().skip(usize::from(learned));
         // A cached content holds the system text already, and none may stand beside it.
         allowed.find_map(|placement| {
@@ -100,6 +101,7 @@ mod tests {
             facts,
             headers,
             upstream: "example.com",
+            model: None,
             configured: Configured::Prepend,
         };
         placements.place(&hint).map(|body| String::from_utf8(body).unwrap())

@@ -190,6 +190,7 @@ impl Worker {
                 facts: &case.facts,
                 headers: looked.headers,
                 upstream: &upstream.name,
+                model: case.model.as_deref(),
                 configured: settings.config.hint.placement,
             });
             editing.hinted = editing.body.is_some();
