@@ -1,6 +1,6 @@
 # `make run` and `make test` set up what is missing by themselves. `make help` lists everything.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt doc bench bench-instructions quality mutants replay-2gb clean
+.PHONY: help setup run test e2e lint fmt doc bench bench-instructions quality mutants replay-2gb clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -11,12 +11,20 @@ setup: ## install what building and testing need and is missing
 run: setup ## build, then show loops being found in six small agents
 	cargo run --release --quiet --package loopbreaker-cli -- demo
 
-test: setup ## format check, lints, every test, docs: what has to pass before a change lands
+test: ## format check, lints, every test, the official SDKs, docs: what has to pass before a change lands
+	@scripts/setup.sh tests
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo test --quiet
+	cargo build --quiet --bins
+	tests/e2e/run.sh
 	cd quality && python3 -m unittest --quiet test_quality
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
+
+e2e: ## only the tests with the official SDKs; E2E_LONG=1 adds the pause of 90 s
+	@scripts/setup.sh tests
+	cargo build --quiet --bins
+	tests/e2e/run.sh
 
 lint: setup ## lints of every crate
 	cargo clippy --workspace --all-targets -- -D warnings

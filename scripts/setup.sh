@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing need and is missing, and says what it does. Safe to run again and again.
+# usage: scripts/setup.sh [tests] [COMMAND…]: with `tests` also what the tests drive; a COMMAND is also its package.
 set -euo pipefail
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -51,5 +52,13 @@ for component in rustfmt clippy; do
 done
 
 for tool in "$@"; do
+  if [ "$tool" = tests ]; then
+    need node nodejs "runs the official Node SDKs"
+    need npm npm "fetches the official Node SDKs"
+    need nginx nginx-light "asks the decision endpoint"
+    python3 -c 'import ensurepip' 2>/dev/null || install_package python3-venv \
+      || fail "Python cannot make virtual environments: on Debian install \`python3-venv\`"
+    continue
+  fi
   need "$tool" "$tool" "asked for by this target"
 done

@@ -43,11 +43,17 @@ impl Reader<'_> {
         let (kept, mut hash) = self.transcripts.take_by_prefix(self.tenant, body);
         let mark = kept.as_ref().and_then(|kept| Some(&kept.place.as_ref()?.mark));
         let mut messages = Vec::new();
-        let reading = read_request(dialect, body, mark, &mut |message| messages.push(message))?;
-        let resumed = mark.is_some_and(|mark| mark.messages() + messages.len() == reading.messages);
+        let mut reading = read_request(dialect, body, mark, &mut |message| messages.push(message))?;
+        let mut resumed = mark.is_some_and(|mark| mark.messages() + messages.len() == reading.messages);
+        let thread = self.thread(&reading.facts);
+        if thread.is_some() && resumed {
+            // What the provider keeps is where this goes on from, however its bytes begin.
+            messages.clear();
+            reading = read_request(dialect, body, None, &mut |message| messages.push(message))?;
+            resumed = false;
+        }
         let kept = kept.filter(|_| resumed);
 
-        let thread = self.thread(&reading.facts);
         let start = kept.as_ref().map(|kept| kept.tip).or(thread).unwrap_or(self.tenant);
         let spoken = spoken(&messages);
         let links = links(start, &spoken);
@@ -230,3 +236,6 @@ fn document(transcript: &mut Transcript, body: &[u8]) -> [u8; 48] {
 
 /// Between two requests lie an answer and its results.
 const MAX_LOOK_BACK: usize = 64;
+
+#[cfg(test)]
+mod tests;

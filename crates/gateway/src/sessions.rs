@@ -274,7 +274,9 @@ impl Sessions {
 
     fn is_newest(&self, session: SessionKey, tip: u128) -> bool {
         // A session that was forgotten has no newer end.
-        self.table(session.0).peek(&session.0).is_none_or(|session| [session.tips[0], session.answer].contains(&tip))
+        self.table(session.0)
+            .peek(&session.0)
+            .is_none_or(|session| [session.tips[0], session.answer].contains(&tip))
     }
 
     fn table(&self, key: u128) -> MutexGuard<'_, Table<Session>> {

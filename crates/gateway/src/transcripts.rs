@@ -281,3 +281,45 @@ impl Hasher for Hashed {
         self.0 = (value >> 64) as u64 ^ value as u64;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use loopbreaker::{RedundancyConfig, RedundancyRules};
+
+    use super::{Transcript, Transcripts};
+    use crate::inspect::Recent;
+    use crate::loops::LoopState;
+
+    fn transcript(tip: u128) -> Box<Transcript> {
+        let rules = RedundancyRules::compile(&RedundancyConfig::default());
+        let loops = LoopState::new(&rules);
+        Box::new(Transcript {
+            tip,
+            anchor: None,
+            canonical: 0,
+            recent: Recent::default(),
+            loops,
+            place: None,
+        })
+    }
+
+    #[test]
+    fn the_cache_keeps_to_its_bytes_and_forgets_the_oldest_first() {
+        let transcripts = Transcripts::new(64 * 4_000);
+        for tip in 0..64_000 {
+            transcripts.put_by_tip(transcript(tip));
+        }
+        let kept = (0..64_000).filter(|tip| transcripts.copy(*tip).is_some()).count();
+        assert!(kept > 64 && kept * size_of::<Transcript>() <= 64 * 4_000, "{kept} are kept");
+        assert!(transcripts.copy(63_999).is_some() && transcripts.copy(0).is_none());
+    }
+
+    #[test]
+    fn taking_leaves_nothing_and_copying_leaves_it() {
+        let transcripts = Transcripts::new(1 << 20);
+        transcripts.put_by_tip(transcript(7));
+        assert!(transcripts.copy(7).is_some());
+        assert!(transcripts.take(7).is_some());
+        assert!(transcripts.take(7).is_none());
+    }
+}

@@ -1,0 +1,146 @@
+use loopbreaker::{RedundancyConfig, RedundancyRules, Severity};
+use loopbreaker_dialect::Dialect;
+use proptest::prelude::*;
+
+use super::{Inspection, Reader};
+use crate::loops::Ruled;
+use crate::transcripts::Transcripts;
+
+/// A gateway's memory, and one tenant that uses it.
+struct Desk {
+    rules: RedundancyRules,
+    transcripts: Transcripts,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self {
+            rules: RedundancyRules::compile(&RedundancyConfig::default()),
+            transcripts: Transcripts::new(64 << 20),
+        }
+    }
+
+    fn read(&self, tenant: u128, body: &str) -> Inspection {
+        let reader = Reader { tenant, rules: &self.rules, transcripts: &self.transcripts, fingerprint: true };
+        reader.read(Dialect::Chat, body.as_bytes()).unwrap()
+    }
+
+    /// Reads a body and keeps what was read, as every request does.
+    fn take(&self, tenant: u128, body: &str) -> Seen {
+        let inspection = self.read(tenant, body);
+        let seen = Seen::of(&inspection);
+        inspection.keep(&self.transcripts, false);
+        seen
+    }
+}
+
+/// What must not depend on how a body was read.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    tip: u128,
+    anchor: Option<u128>,
+    document: Option<[u8; 48]>,
+    rulings: Vec<(String, u32)>,
+    model: Option<String>,
+}
+
+impl Seen {
+    fn of(inspection: &Inspection) -> Self {
+        let told = |ruled: &Ruled| (ruled.finding.message.clone(), ruled.strikes);
+        Self {
+            tip: inspection.transcript.tip,
+            anchor: inspection.transcript.anchor,
+            document: inspection.document,
+            rulings: inspection.transcript.loops.rulings().iter().map(told).collect(),
+            model: inspection.facts.model.as_deref().map(str::to_owned),
+        }
+    }
+}
+
+/// The body of the request after so many calls.
+fn body(calls: &[u8]) -> String {
+    let mut messages = vec![format!(r#"{{"role":"user","content":"Mend the tests. {}"}}"#, "x".repeat(300))];
+    for (index, call) in calls.iter().enumerate() {
+        messages.push(format!(
+            r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"c{index}","type":"function","function":{{"name":"bash","arguments":"{{\"command\":\"cat {call}\"}}"}}}}]}}"#
+        ));
+        messages.push(format!(r#"{{"role":"tool","tool_call_id":"c{index}","content":"file {call}"}}"#));
+    }
+    format!(r#"{{"messages":[{}],"model":"m","tools":[]}}"#, messages.join(","))
+}
+
+#[test]
+fn a_request_that_goes_on_is_read_from_there() {
+    let desk = Desk::new();
+    desk.take(1, &body(&[1]));
+    assert!(desk.read(1, &body(&[1, 2])).resumed);
+    assert!(!Desk::new().read(1, &body(&[1, 2])).resumed);
+}
+
+#[test]
+fn two_tenants_never_share_a_transcript() {
+    let desk = Desk::new();
+    let one = desk.take(1, &body(&[1]));
+    let other = desk.read(2, &body(&[1, 2]));
+    assert!(!other.resumed);
+    assert_ne!(Some(one.tip), other.chain.first().copied());
+}
+
+#[test]
+fn a_retry_is_the_same_occurrence() {
+    let desk = Desk::new();
+    let first = desk.take(1, &body(&[7, 7, 7, 7]));
+    assert_eq!(first.rulings[0].1, 1, "the fourth is one strike");
+    for _ in 0..3 {
+        assert_eq!(desk.take(1, &body(&[7, 7, 7, 7])), first);
+    }
+}
+
+#[test]
+fn bytes_that_change_early_cost_time_and_nothing_else() {
+    let desk = Desk::new();
+    let volatile = |nonce: u8, calls: &[u8]| {
+        body(calls).replacen('{', &format!(r#"{{"metadata":{{"n":"{nonce}"}},"#), 1)
+    };
+    desk.take(1, &volatile(1, &[7, 7]));
+    let again = desk.read(1, &volatile(2, &[7, 7, 7]));
+    assert!(!again.resumed);
+    assert_eq!(again.transcript.loops.rulings()[0].finding.severity, Severity::Loop);
+    assert_eq!(again.transcript.loops.rulings()[0].finding.count, 3);
+}
+
+#[test]
+fn a_tail_that_changed_is_read_again() {
+    let desk = Desk::new();
+    desk.take(1, &body(&[1]));
+    let other = body(&[1, 2]).replace(r#""model":"m""#, r#""model":"n""#);
+    let seen = desk.read(1, &other);
+    assert!(seen.resumed);
+    assert_eq!(seen.facts.model.as_deref(), Some("n"));
+}
+
+proptest! {
+    /// Whatever was seen before, and however it is cut into requests, reading on gives what reading all gives.
+    #[test]
+    fn reading_on_gives_what_reading_all_gives(calls in prop::collection::vec(0_u8..4, 1..12), cuts in prop::collection::vec(any::<bool>(), 12)) {
+        let desk = Desk::new();
+        for end in 1..=calls.len() {
+            if cuts[end - 1] || end == calls.len() {
+                let seen = desk.take(1, &body(&calls[..end]));
+                prop_assert_eq!(seen, Desk::new().take(1, &body(&calls[..end])));
+            }
+        }
+    }
+
+    /// Two bodies have one fingerprint exactly when they say the same.
+    #[test]
+    fn white_space_and_key_order_do_not_matter_and_words_do(calls in prop::collection::vec(0_u8..4, 1..6)) {
+        let desk = Desk::new();
+        let one = body(&calls);
+        let same = one.replace("\",\"", "\" , \"").replace(r#""model":"m","tools":[]"#, r#""tools":[ ],"model":"m""#);
+        let other = one.replace("Mend", "Mind");
+        let document = |body: &str| desk.read(1, body).document;
+        prop_assert_eq!(document(&one), document(&same));
+        prop_assert_ne!(document(&one), document(&other));
+    }
+}
