@@ -20,13 +20,16 @@ impl Secret {
         if let Some(kept) = read(&path)? {
             return Ok(kept);
         }
+        // Written whole beside it and then put in place, so that nobody ever reads half a secret.
         let fresh = Self::random()?;
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(mut file) => {
-                file.write_all(&fresh.0)?;
-                file.sync_all()?;
-                Ok(fresh)
-            }
+        let draft = folder.join(format!("secret.{}", std::process::id()));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        file.write_all(&fresh.0)?;
+        file.sync_all()?;
+        let placed = fs::hard_link(&draft, &path);
+        fs::remove_file(&draft)?;
+        match placed {
+            Ok(()) => Ok(fresh),
             // Another process was faster: its secret is everyone's.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(&path)?.ok_or_else(|| {
                 io::Error::other(format!("{} is not a secret of 32 bytes; delete it", path.display()))

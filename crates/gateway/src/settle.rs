@@ -61,7 +61,7 @@ impl Settling {
 
         // What did it use, and what does that cost?
         if let Some(dialect) = self.dialect.filter(|_| succeeded) {
-            let (tokens, estimated) = self.tokens(answer.as_ref());
+            let (tokens, estimated) = self.tokens(answer.as_ref(), matches!(end, End::Complete));
             let cost = self.settings.prices.cost(family(dialect), self.record.model.as_deref(), &tokens);
             self.record.tokens = Some(told(&tokens));
             self.record.tokens_estimated = estimated;
@@ -105,16 +105,17 @@ impl Settling {
         self.shared.telemetry.record(self.record);
     }
 
-    /// What the provider counted, else what can be told from what was seen.
-    fn tokens(&self, answer: Option<&Answer>) -> (Tokens, bool) {
-        match answer {
-            Some(Answer { usage: Some(usage), .. }) => (counted(usage), false),
-            Some(answer) => {
-                let output = answer.text_bytes.div_ceil(Tokens::BYTES_PER_TOKEN);
-                let input = self.estimate.input;
-                (Tokens { input, output, ..Tokens::default() }, true)
+    /// What the provider counted, else what can be told from what was seen, and whether it is an estimate.
+    fn tokens(&self, answer: Option<&Answer>, complete: bool) -> (Tokens, bool) {
+        let seen = answer.map_or(0, |answer| answer.text_bytes.div_ceil(Tokens::BYTES_PER_TOKEN));
+        match answer.and_then(|answer| answer.usage.as_ref()) {
+            Some(usage) if complete => (counted(usage), false),
+            // A stream that broke off has counted its input, and of its output perhaps only the first token.
+            Some(usage) => {
+                let counted = counted(usage);
+                (Tokens { output: counted.output.max(seen), ..counted }, true)
             }
-            None => (Tokens { input: self.estimate.input, ..Tokens::default() }, true),
+            None => (Tokens { input: self.estimate.input, output: seen, ..Tokens::default() }, true),
         }
     }
 }
