@@ -13,7 +13,7 @@ use loopbreaker_dialect::{Dialect, Facts};
 use loopbreaker_telemetry::{Degraded, Part, Resume};
 
 use crate::identical::Attempt;
-use crate::identity::{self, Tenant};
+use crate::identity::{Caller, Tenant};
 use crate::inspect::{Inspection, Reader};
 use crate::judge::{Judge, Question};
 use crate::limits::{Charges, Estimate, Keys};
@@ -76,9 +76,10 @@ pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Loo
     let trusted =
         shared.trusts_tenant_header.load(Ordering::Relaxed) || settings.config.admin.trust_tenant_header;
     let header = trusted.then_some(&*settings.config.admin.tenant_header);
+    let caller = Caller::of(looked.headers, looked.query, header);
     let mut case = Case {
-        tenant: Tenant::of(looked.headers, looked.query, header, &shared.secret),
-        agent: identity::agent(looked.headers),
+        tenant: shared.tenants.of(&caller),
+        agent: caller.agent().into(),
         session: Arc::default(),
         located: Located { key: SessionKey(0), account: SessionKey(0), is_new: true },
         tip: 0,
@@ -94,7 +95,7 @@ pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Loo
         thread: None,
         now: shared.now(),
     };
-    let looking = AssertUnwindSafe(|| look(shared, settings, looked, &mut case));
+    let looking = AssertUnwindSafe(|| look(shared, settings, looked, &caller, &mut case));
     if catch_unwind(looking).is_err() {
         shared.telemetry.metrics.panicked();
         case.degraded.insert(Part::Detector);
@@ -104,7 +105,13 @@ pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Loo
 }
 
 /// The path of a request through identity, detectors and limits, read top to bottom.
-fn look<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case: &mut Case<'s>) {
+fn look<'s>(
+    shared: &Shared,
+    settings: &'s Settings,
+    looked: &Looked<'_>,
+    caller: &Caller<'_>,
+    case: &mut Case<'s>,
+) {
     // What does the body say?
     let reader = Reader {
         tenant: case.tenant.key,
@@ -129,7 +136,7 @@ fn look<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case: 
     fault_injection(looked);
 
     // Whose run is it?
-    locate(shared, looked, case);
+    locate(shared, caller, case);
 
     if case.located.is_new {
         shared.sessions.call(case.located.key, &case.session);
@@ -193,8 +200,8 @@ fn look<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case: 
     (case.verdict, case.attempts, case.charges) = (verdict, attempts, charges);
 }
 
-fn locate(shared: &Shared, looked: &Looked<'_>, case: &mut Case<'_>) {
-    let named = identity::session(looked.headers, Some(&case.facts));
+fn locate(shared: &Shared, caller: &Caller<'_>, case: &mut Case<'_>) {
+    let named = caller.session(&case.facts);
     let tenant = case.tenant.key;
     if let Some(name) = named {
         let key = SessionKey(shared.secret.hash("session", &[&tenant.to_le_bytes(), name.as_bytes()]));

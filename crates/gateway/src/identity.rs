@@ -1,10 +1,12 @@
 //! Who calls: tenant, agent and the name of a session, from what clients already send.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use hyper::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
+use hyper::header::HeaderMap;
 use loopbreaker_dialect::Facts;
 use loopbreaker_telemetry::TenantClass;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::secret::Secret;
 
@@ -17,69 +19,170 @@ pub(crate) struct Tenant {
     pub(crate) key: u128,
 }
 
-impl Tenant {
-    /// The tenant of a request. `header` is the name of the header that is trusted, if any is.
-    pub(crate) fn of(headers: &HeaderMap, query: &str, header: Option<&str>, secret: &Secret) -> Self {
-        let named = header.and_then(|name| text(headers, name)).filter(|name| is_plausible(name));
-        let (name, class): (Arc<str>, _) = match (named, credential(headers, query)) {
-            (Some(name), _) => (name.into(), TenantClass::Named),
-            (None, Some(credential)) => {
-                let hash = secret.hash("credential", &[credential.as_bytes()]);
-                (format!("key_{:016x}", (hash >> 64) as u64).into(), TenantClass::Key)
+/// What a request's headers say about who sent it, gathered in one pass.
+#[derive(Debug, Default)]
+pub(crate) struct Caller<'r> {
+    tenant: Option<&'r str>,
+    agent: Option<&'r str>,
+    client: Option<&'r str>,
+    credential: Option<(u8, &'r str)>,
+    session: Option<(u8, &'r str)>,
+}
+
+impl<'r> Caller<'r> {
+    /// Who sent a request. `tenant_header` is the name of the header that is trusted, if any is.
+    pub(crate) fn of(headers: &'r HeaderMap, query: &'r str, tenant_header: Option<&str>) -> Self {
+        let mut caller = Self::default();
+        for (name, value) in headers {
+            let name = name.as_str();
+            let kind = kind_of(name);
+            let is_tenant = tenant_header == Some(name);
+            if matches!(kind, Kind::Other) && !is_tenant {
+                continue;
             }
-            (None, None) => ("anonymous".into(), TenantClass::Anonymous),
-        };
-        // A tenant that calls itself `anonymous` or `key_…` is not the one that is called so by us.
-        let key = secret.hash("tenant", &[class.as_str().as_bytes(), name.as_bytes()]);
-        Self { name, class, key }
+            let Some(value) = value.to_str().ok().map(str::trim) else { continue };
+            if is_tenant && is_plausible(value) {
+                caller.tenant.get_or_insert(value);
+            }
+            match kind {
+                Kind::Agent if is_plausible(value) => caller.agent = Some(value),
+                Kind::Client => caller.client = Some(value),
+                Kind::Credential(rank) if !value.is_empty() => first(&mut caller.credential, rank, value),
+                Kind::Session(rank) if is_plausible(value) => first(&mut caller.session, rank, value),
+                _ => {}
+            }
+        }
+        if let Some(key) =
+            query.split('&').find_map(|pair| pair.strip_prefix("key=")).filter(|key| !key.is_empty())
+        {
+            first(&mut caller.credential, u8::MAX, key);
+        }
+        caller
+    }
+
+    /// The agent's name: its own header, else the client's name.
+    pub(crate) fn agent(&self) -> &'r str {
+        let name = self.agent.or_else(|| self.client.map(product)).unwrap_or_default();
+        // Header values are ASCII here, so any place is between two characters.
+        if name.is_empty() { "unknown" } else { name.get(..MAX_NAME).unwrap_or(name) }
+    }
+
+    /// The session that the client names, if it does: its own header first, then those of other gateways and of
+    /// agents, then the body's fields.
+    pub(crate) fn session<'a>(&self, facts: &'a Facts) -> Option<&'a str>
+    where
+        'r: 'a,
+    {
+        let body = || facts.session.as_deref().filter(|id| is_plausible(id));
+        self.session.map(|(_, id)| id).or_else(body)
     }
 }
 
-/// The agent's name: its own header, else the client's name.
-pub(crate) fn agent(headers: &HeaderMap) -> Arc<str> {
-    let named = text(headers, "x-agent-id").filter(|name| is_plausible(name));
-    let client = || {
-        let client = headers.get(USER_AGENT)?.to_str().ok()?;
-        // `OpenAI/Python 2.54.0`, `claude-cli/1.0.83 (external, cli)`: the words before the version.
-        let end = client.find([' ', '(']).unwrap_or(client.len());
-        let product = &client[..end];
-        let name = match product.rsplit_once('/') {
-            Some((name, version)) if version.starts_with(|first: char| first.is_ascii_digit()) => name,
-            _ => product,
+/// The tenants that were seen lately, so that nobody's key is hashed again and again.
+#[derive(Debug)]
+pub(crate) struct Tenants {
+    secret: Secret,
+    seed: u64,
+    known: Mutex<HashMap<u128, Tenant>>,
+}
+
+impl Tenants {
+    /// More than this are hashed anew.
+    const MAX_KNOWN: usize = 10_000;
+
+    /// Tenants whose keys are hashed with this secret.
+    pub(crate) fn new(secret: Secret) -> Self {
+        let seed = secret.hash("tenants", &[]) as u64;
+        Self { secret, seed, known: Mutex::default() }
+    }
+
+    /// The tenant of a request.
+    pub(crate) fn of(&self, caller: &Caller<'_>) -> Tenant {
+        let (class, text) = match (caller.tenant, caller.credential) {
+            (Some(name), _) => (TenantClass::Named, name),
+            (None, Some((_, credential))) => (TenantClass::Key, credential),
+            (None, None) => (TenantClass::Anonymous, ""),
         };
-        (!name.is_empty()).then_some(name)
-    };
-    named.or_else(client).unwrap_or("unknown").chars().take(MAX_NAME).collect::<String>().into()
+        // A tenant that calls itself `anonymous` or `key_…` is not the one that is called so by us.
+        let memo = xxh3_128_with_seed(text.as_bytes(), self.seed ^ class as u64);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tenant) = known.get(&memo) {
+            return tenant.clone();
+        }
+        let tenant = self.hashed(class, text);
+        if known.len() >= Self::MAX_KNOWN {
+            known.clear();
+        }
+        known.insert(memo, tenant.clone());
+        tenant
+    }
+
+    fn hashed(&self, class: TenantClass, text: &str) -> Tenant {
+        let name: Arc<str> = match class {
+            TenantClass::Named => text.into(),
+            TenantClass::Key => {
+                let hash = self.secret.hash("credential", &[text.as_bytes()]);
+                format!("key_{:016x}", (hash >> 64) as u64).into()
+            }
+            TenantClass::Anonymous => "anonymous".into(),
+        };
+        let key = self.secret.hash("tenant", &[class.as_str().as_bytes(), name.as_bytes()]);
+        Tenant { name, class, key }
+    }
 }
 
-/// The session that the client names, if it does: its own header first, then those of other gateways and of agents,
-/// then the body's fields.
-pub(crate) fn session<'a>(headers: &'a HeaderMap, facts: Option<&'a Facts>) -> Option<&'a str> {
-    let explicit = EXPLICIT.iter().find_map(|name| text(headers, name).filter(|id| is_plausible(id)));
-    let vendor = || {
-        let mut all = headers.iter();
-        all.find_map(|(name, value)| {
-            let name = name.as_str();
-            let of_vendor = name.starts_with("x-") && name.ends_with("-session-id");
-            of_vendor.then(|| value.to_str().ok()).flatten().filter(|id| is_plausible(id))
-        })
-    };
-    let agents = || AGENTS.iter().find_map(|name| text(headers, name).filter(|id| is_plausible(id)));
-    let body = || facts.and_then(|facts| facts.session.as_deref()).filter(|id| is_plausible(id));
-    explicit.or_else(vendor).or_else(agents).or_else(body)
+/// What a header tells, and which of several that tell the same comes first.
+enum Kind {
+    Agent,
+    Client,
+    Credential(u8),
+    Session(u8),
+    Other,
 }
 
-/// What the request carries to be let in by the provider.
-fn credential<'a>(headers: &'a HeaderMap, query: &'a str) -> Option<&'a str> {
-    let headers = [AUTHORIZATION.as_str(), "x-api-key", "x-goog-api-key", "api-key"]
-        .into_iter()
-        .find_map(|name| text(headers, name).filter(|value| !value.is_empty()));
-    headers
-        .or_else(|| query.split('&').find_map(|pair| pair.strip_prefix("key=")).filter(|key| !key.is_empty()))
+fn kind_of(name: &str) -> Kind {
+    match name {
+        "x-agent-id" => Kind::Agent,
+        "user-agent" => Kind::Client,
+        "authorization" => Kind::Credential(0),
+        "x-api-key" => Kind::Credential(1),
+        "x-goog-api-key" => Kind::Credential(2),
+        "api-key" => Kind::Credential(3),
+        // Our own, and those of other gateways.
+        "x-session-id" => Kind::Session(0),
+        "x-litellm-session-id" => Kind::Session(1),
+        "x-litellm-trace-id" => Kind::Session(2),
+        "helicone-session-id" => Kind::Session(3),
+        "x-bf-session-id" => Kind::Session(4),
+        "x-portkey-trace-id" => Kind::Session(5),
+        "agent-session-id" => Kind::Session(6),
+        // Those of agents.
+        "x-opencode-session" => Kind::Session(8),
+        "session-id" | "session_id" => Kind::Session(9),
+        "thread-id" | "thread_id" => Kind::Session(10),
+        "conversation_id" => Kind::Session(11),
+        "x-codex-parent-thread-id" => Kind::Session(12),
+        "x-session-affinity" => Kind::Session(13),
+        "x-grok-conv-id" => Kind::Session(14),
+        _ if name.starts_with("x-") && name.ends_with("-session-id") => Kind::Session(7),
+        _ => Kind::Other,
+    }
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok().map(str::trim)
+/// Keeps the one that comes first.
+fn first<'r>(kept: &mut Option<(u8, &'r str)>, rank: u8, value: &'r str) {
+    if kept.is_none_or(|(before, _)| rank < before) {
+        *kept = Some((rank, value));
+    }
+}
+
+/// The name of a client: `OpenAI/Python 2.54.0` and `claude-cli/1.0.83 (external, cli)` without their versions.
+fn product(client: &str) -> &str {
+    let product = &client[..client.find([' ', '(']).unwrap_or(client.len())];
+    match product.rsplit_once('/') {
+        Some((name, version)) if version.starts_with(|first: char| first.is_ascii_digit()) => name,
+        _ => product,
+    }
 }
 
 /// Whether a value can be a name: neither empty nor a novel, and none of the words that stand for no name at all.
@@ -90,35 +193,13 @@ fn is_plausible(name: &str) -> bool {
 
 const MAX_NAME: usize = 200;
 
-/// Headers of our own and of other gateways.
-const EXPLICIT: [&str; 7] = [
-    "x-session-id",
-    "x-litellm-session-id",
-    "x-litellm-trace-id",
-    "helicone-session-id",
-    "x-bf-session-id",
-    "x-portkey-trace-id",
-    "agent-session-id",
-];
-
-/// Headers of coding agents that are not called `x-<vendor>-session-id`.
-const AGENTS: [&str; 9] = [
-    "x-opencode-session",
-    "session-id",
-    "thread-id",
-    "session_id",
-    "thread_id",
-    "conversation_id",
-    "x-codex-parent-thread-id",
-    "x-session-affinity",
-    "x-grok-conv-id",
-];
-
 #[cfg(test)]
 mod tests {
     use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-    use super::{Secret, Tenant, TenantClass, agent, session};
+    use loopbreaker_dialect::Facts;
+
+    use super::{Caller, Secret, Tenant, TenantClass, Tenants};
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs
@@ -129,8 +210,16 @@ mod tests {
 
     fn tenant(pairs: &[(&'static str, &'static str)], query: &str, trusted: Option<&str>) -> Tenant {
         // One secret for all, so that names can be compared.
-        thread_local!(static SECRET: Secret = Secret::random().unwrap());
-        SECRET.with(|secret| Tenant::of(&headers(pairs), query, trusted, secret))
+        thread_local!(static TENANTS: Tenants = Tenants::new(Secret::random().unwrap()));
+        TENANTS.with(|tenants| tenants.of(&Caller::of(&headers(pairs), query, trusted)))
+    }
+
+    fn agent(pairs: &[(&'static str, &'static str)]) -> String {
+        Caller::of(&headers(pairs), "", None).agent().to_owned()
+    }
+
+    fn session(pairs: &[(&'static str, &'static str)]) -> Option<String> {
+        Caller::of(&headers(pairs), "", None).session(&Facts::default()).map(str::to_owned)
     }
 
     #[test]
@@ -169,28 +258,31 @@ mod tests {
 
     #[test]
     fn an_agent_is_known_by_its_header_or_its_client() {
-        assert_eq!(&*agent(&headers(&[("x-agent-id", "planner"), ("user-agent", "x/1")])), "planner");
-        assert_eq!(&*agent(&headers(&[("user-agent", "claude-cli/1.0.83 (external, cli)")])), "claude-cli");
-        assert_eq!(&*agent(&headers(&[("user-agent", "OpenAI/Python 2.54.0")])), "OpenAI/Python");
-        assert_eq!(&*agent(&headers(&[])), "unknown");
+        assert_eq!(agent(&[("user-agent", "x/1"), ("x-agent-id", "planner")]), "planner");
+        assert_eq!(agent(&[("user-agent", "claude-cli/1.0.83 (external, cli)")]), "claude-cli");
+        assert_eq!(agent(&[("user-agent", "OpenAI/Python 2.54.0")]), "OpenAI/Python");
+        assert_eq!(agent(&[]), "unknown");
     }
 
     #[test]
-    fn our_own_session_header_comes_first() {
-        let all = headers(&[
-            ("x-claude-code-session-id", "c"),
-            ("x-litellm-session-id", "l"),
-            ("x-session-id", "s"),
-        ]);
-        assert_eq!(session(&all, None), Some("s"));
-        assert_eq!(session(&headers(&[("x-acme-session-id", "a")]), None), Some("a"));
-        assert_eq!(session(&headers(&[("thread_id", "t")]), None), Some("t"));
+    fn our_own_session_header_comes_first_wherever_it_stands() {
+        let all = [("x-claude-code-session-id", "c"), ("x-session-id", "s"), ("x-litellm-session-id", "l")];
+        assert_eq!(session(&all).as_deref(), Some("s"));
+        assert_eq!(session(&[("thread_id", "t"), ("x-acme-session-id", "a")]).as_deref(), Some("a"));
+        assert_eq!(session(&[("thread_id", "t")]).as_deref(), Some("t"));
+    }
+
+    #[test]
+    fn a_session_in_the_body_counts_where_no_header_names_one() {
+        let facts = Facts { session: Some("b".into()), ..Facts::default() };
+        assert_eq!(Caller::default().session(&facts), Some("b"));
+        assert_eq!(Caller::of(&headers(&[("x-session-id", "s")]), "", None).session(&facts), Some("s"));
     }
 
     #[test]
     fn a_missing_name_is_never_a_name() {
         for value in ["", "null", "undefined", "None"] {
-            assert_eq!(session(&headers(&[("x-session-id", value)]), None), None, "{value:?}");
+            assert_eq!(session(&[("x-session-id", value)]), None, "{value:?}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The secret that ids are keyed with, so that they tell nothing about keys and texts, and survive a restart.
 
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -11,6 +12,12 @@ use sha2::Sha256;
 /// A key of 32 random bytes.
 #[derive(Clone)]
 pub(crate) struct Secret([u8; 32]);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
 
 impl Secret {
     /// The secret of a data folder; made when there is none yet. Only its owner can read either.

@@ -14,6 +14,7 @@ use loopbreaker_telemetry::Telemetry;
 use crate::hints::Placements;
 use crate::holds::Holds;
 use crate::identical::IdenticalRequests;
+use crate::identity::Tenants;
 use crate::pauses::Pauses;
 use crate::secret::Secret;
 use crate::sessions::Sessions;
@@ -25,6 +26,7 @@ use crate::upstream::Origin;
 pub(crate) struct Shared {
     settings: RwLock<Arc<Settings>>,
     pub(crate) secret: Secret,
+    pub(crate) tenants: Tenants,
     pub(crate) sessions: Sessions,
     pub(crate) transcripts: Transcripts,
     pub(crate) identical: Arc<IdenticalRequests>,
@@ -59,6 +61,7 @@ impl Shared {
     pub(crate) fn new(config: Config, secret: Secret, telemetry: Telemetry) -> Self {
         Self {
             settings: RwLock::new(Arc::new(Settings::compile(config))),
+            tenants: Tenants::new(secret.clone()),
             secret,
             sessions: Sessions::new(Self::MAX_SESSIONS),
             transcripts: Transcripts::new(Self::MAX_TRANSCRIPT_BYTES),

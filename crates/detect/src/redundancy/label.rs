@@ -12,7 +12,10 @@ impl Label {
 
     /// As much of a name as fits.
     pub(super) fn of(name: &str) -> Self {
-        let end = name.floor_char_boundary(Self::MAX);
+        let mut end = name.len().min(Self::MAX);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
         let mut bytes = [0; Self::MAX];
         bytes[..end].copy_from_slice(&name.as_bytes()[..end]);
         Self { bytes, len: end as u8 }

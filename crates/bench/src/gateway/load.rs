@@ -1,0 +1,158 @@
+//! The load: connections that each send their next request when the answer to the last one is complete.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+
+use super::answer::Answer;
+use super::transcripts::{Request, Workload};
+
+/// Open connections to one target, and what they send.
+pub(crate) struct Fleet {
+    connections: Vec<Rc<RefCell<Connection>>>,
+    work: Rc<RefCell<Workload>>,
+}
+
+struct Connection {
+    stream: TcpStream,
+    buffer: Box<[u8]>,
+    /// The length of every answer's body: the upstream always says the same.
+    expected: usize,
+}
+
+/// When a fleet stops.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Until {
+    /// After this time.
+    Elapsed(Duration),
+    /// After so many requests.
+    Requests(u64),
+}
+
+/// What a fleet has done.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// Nanoseconds from the first byte of a request to the last of its answer, of each request.
+    pub(crate) latencies: Vec<u64>,
+    /// Bytes of all bodies.
+    pub(crate) bytes: u64,
+    pub(crate) elapsed: Duration,
+}
+
+impl Fleet {
+    /// Connects, and sends one request on each connection: what a first request costs is not measured.
+    pub(crate) async fn connect(
+        address: SocketAddr,
+        connections: usize,
+        expected: usize,
+        work: Rc<RefCell<Workload>>,
+    ) -> io::Result<Self> {
+        let mut open = Vec::with_capacity(connections);
+        for _ in 0..connections {
+            let mut connection = Connection::open(address, expected).await?;
+            let request = work.borrow_mut().next();
+            connection.ask(&request).await?;
+            open.push(Rc::new(RefCell::new(connection)));
+        }
+        Ok(Self { connections: open, work })
+    }
+
+    /// Sends requests until it is time to stop.
+    pub(crate) async fn run(&self, until: Until) -> io::Result<Done> {
+        let started = Instant::now();
+        let sent = Rc::new(Cell::new(0));
+        let local = LocalSet::new();
+        let mut running = Vec::with_capacity(self.connections.len());
+        for connection in &self.connections {
+            let (connection, work) = (Rc::clone(connection), Rc::clone(&self.work));
+            let sent = Rc::clone(&sent);
+            running.push(local.spawn_local(send_all(connection, work, sent, started, until)));
+        }
+        let mut done = Done::default();
+        local
+            .run_until(async {
+                for one in running {
+                    let (latencies, bytes) = one.await.map_err(io::Error::other)??;
+                    done.latencies.extend(latencies);
+                    done.bytes += bytes;
+                }
+                Ok::<(), io::Error>(())
+            })
+            .await?;
+        done.elapsed = started.elapsed();
+        Ok(done)
+    }
+}
+
+#[expect(clippy::await_holding_refcell_ref, reason = "each connection is used by one task only")]
+async fn send_all(
+    connection: Rc<RefCell<Connection>>,
+    work: Rc<RefCell<Workload>>,
+    sent: Rc<Cell<u64>>,
+    started: Instant,
+    until: Until,
+) -> io::Result<(Vec<u64>, u64)> {
+    let mut connection = connection.borrow_mut();
+    let (mut latencies, mut bytes) = (Vec::new(), 0);
+    loop {
+        let begun = Instant::now();
+        let over = match until {
+            Until::Elapsed(limit) => begun - started >= limit,
+            Until::Requests(limit) => sent.get() >= limit,
+        };
+        if over {
+            return Ok((latencies, bytes));
+        }
+        sent.set(sent.get() + 1);
+        let request = work.borrow_mut().next();
+        connection.ask(&request).await?;
+        latencies.push(begun.elapsed().as_nanos() as u64);
+        bytes += request.body_len() as u64;
+    }
+}
+
+/// The length of the body that an upstream answers with.
+pub(crate) async fn answer_len(address: SocketAddr, request: &Request) -> io::Result<usize> {
+    Connection::open(address, 0).await?.exchange(request).await
+}
+
+impl Connection {
+    async fn open(address: SocketAddr, expected: usize) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: vec![0; 32 << 10].into(), expected })
+    }
+
+    async fn ask(&mut self, request: &Request) -> io::Result<()> {
+        let len = self.exchange(request).await?;
+        if len == self.expected {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("an answer of {len} bytes instead of {}", self.expected)))
+    }
+
+    async fn exchange(&mut self, request: &Request) -> io::Result<usize> {
+        let mut slices = request.pieces().map(IoSlice::new);
+        let mut left = &mut slices[..];
+        while !left.is_empty() {
+            let written = self.stream.write_vectored(left).await?;
+            IoSlice::advance_slices(&mut left, written);
+        }
+        let mut answer = Answer::default();
+        loop {
+            let read = self.stream.read(&mut self.buffer).await?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if answer.take(&self.buffer[..read])? {
+                return Ok(answer.body_len());
+            }
+        }
+    }
+}

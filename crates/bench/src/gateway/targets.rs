@@ -1,0 +1,228 @@
+//! Who carries the requests: nginx, HAProxy and Loopbreaker, each a process of its own on the first core.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Something that requests are sent to.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
+    pub(crate) address: SocketAddr,
+    process: Option<Running>,
+    /// Where its log goes, if it writes one.
+    log: Option<File>,
+}
+
+/// A process that is stopped when it is no longer needed.
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    /// Itself and its workers.
+    pids: Vec<u32>,
+}
+
+/// How Loopbreaker is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Logging {
+    /// With `--log-format off`.
+    Off,
+    /// As it is without a word about it: a line of JSON per request, here into a file.
+    Usual,
+}
+
+impl Target {
+    /// The upstream itself, for comparison.
+    pub(crate) fn direct(upstream: SocketAddr) -> Self {
+        Self { name: "direct", address: upstream, process: None, log: None }
+    }
+
+    /// nginx with one worker.
+    pub(crate) fn nginx(folder: &Path, upstream: SocketAddr) -> io::Result<Self> {
+        let address = free_address()?;
+        let at = folder.display();
+        let config = folder.join("nginx.conf");
+        fs::write(
+            &config,
+            format!(
+                "daemon off;\nworker_processes 1;\npid {at}/nginx.pid;\nerror_log {at}/nginx.log warn;\n\
+                 events {{ worker_connections 4096; }}\n\
+                 http {{\n  access_log off;\n  keepalive_requests 1000000000;\n  keepalive_timeout 600s;\n\
+                 \x20 # Bodies stay in memory; the default would write those above 16 kB to a file.\n\
+                 \x20 client_max_body_size 64m;\n  client_body_buffer_size 1m;\n\
+                 \x20 client_body_temp_path {at}/body;\n  proxy_temp_path {at}/proxy;\n  fastcgi_temp_path {at}/fastcgi;\n\
+                 \x20 uwsgi_temp_path {at}/uwsgi;\n  scgi_temp_path {at}/scgi;\n\
+                 \x20 upstream provider {{ server {upstream}; keepalive 256; keepalive_requests 1000000000; }}\n\
+                 \x20 server {{\n    listen {address};\n    location / {{\n      proxy_pass http://provider;\n\
+                 \x20     proxy_http_version 1.1;\n      proxy_set_header Connection \"\";\n      proxy_buffering off;\n\
+                 \x20   }}\n  }}\n}}\n"
+            ),
+        )?;
+        let mut command = on_first_core("nginx");
+        command.arg("-c").arg(&config).arg("-p").arg(folder).arg("-e").arg(folder.join("nginx.log"));
+        Self::start("nginx", command, address)
+    }
+
+    /// `HAProxy` with one thread.
+    pub(crate) fn haproxy(folder: &Path, upstream: SocketAddr) -> io::Result<Self> {
+        let address = free_address()?;
+        let config = folder.join("haproxy.cfg");
+        fs::write(
+            &config,
+            format!(
+                "global\n  nbthread 1\n  maxconn 4096\n\
+                 defaults\n  mode http\n  timeout connect 5s\n  timeout client 600s\n  timeout server 600s\n  \
+                 http-reuse always\n\
+                 frontend clients\n  bind {address}\n  default_backend provider\n\
+                 backend provider\n  server provider {upstream}\n"
+            ),
+        )?;
+        let mut command = on_first_core("haproxy");
+        command.arg("-db").arg("-q").arg("-f").arg(&config);
+        Self::start("haproxy", command, address)
+    }
+
+    /// Loopbreaker with one worker; without a config it does what it does out of the box.
+    pub(crate) fn loopbreaker(
+        folder: &Path,
+        upstream: SocketAddr,
+        logging: Logging,
+        config: Option<&str>,
+    ) -> io::Result<Self> {
+        let address = free_address()?;
+        let program = std::env::current_exe()?.with_file_name("loopbreaker");
+        let mut command = on_first_core(&program.display().to_string());
+        command.args(["serve", "--workers", "1", "--listen", &address.to_string()]);
+        command.args(["--upstream", &format!("http://{upstream}"), "--data-dir"]).arg(folder.join("data"));
+        // A config that lies about is not what is measured.
+        command.current_dir(folder);
+        if let Some(config) = config {
+            let path = folder.join("measured.yaml");
+            fs::write(&path, config)?;
+            command.arg("-c").arg(path);
+        }
+        let log = match logging {
+            Logging::Off => {
+                command.args(["--log-format", "off"]);
+                None
+            }
+            Logging::Usual => {
+                let log = File::options().create(true).append(true).open(folder.join("loopbreaker.log"))?;
+                command.stderr(log.try_clone()?);
+                Some(log)
+            }
+        };
+        let name = match logging {
+            Logging::Off => "loopbreaker",
+            Logging::Usual => "loopbreaker, default log",
+        };
+        Ok(Self { log, ..Self::start(name, command, address)? })
+    }
+
+    fn start(name: &'static str, mut command: Command, address: SocketAddr) -> io::Result<Self> {
+        let child = command
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| io::Error::other(format!("cannot start {name}: {error}")))?;
+        let mut running = Running { child, pids: Vec::new() };
+        let since = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            if let Some(status) = running.child.try_wait()? {
+                return Err(io::Error::other(format!("{name} ended at once: {status}")));
+            }
+            if since.elapsed() > SLOWEST_START {
+                return Err(io::Error::other(format!("{name} does not listen on {address}")));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        running.pids = with_children(running.child.id())?;
+        Ok(Self { name, address, process: Some(running), log: None })
+    }
+
+    /// Processor time that it has used so far; `None` for the upstream.
+    pub(crate) fn cpu(&self) -> io::Result<Option<Duration>> {
+        let Some(running) = &self.process else { return Ok(None) };
+        let mut nanos = 0;
+        for pid in &running.pids {
+            for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+                let schedstat = fs::read_to_string(task?.path().join("schedstat"))?;
+                nanos += schedstat.split(' ').next().and_then(|ran| ran.parse::<u64>().ok()).unwrap_or(0);
+            }
+        }
+        Ok(Some(Duration::from_nanos(nanos)))
+    }
+
+    /// Resident memory in bytes, of all its processes.
+    pub(crate) fn resident(&self) -> io::Result<u64> {
+        let pids = self.process.iter().flat_map(|running| &running.pids);
+        pids.map(|pid| crate::memory::resident_of(&pid.to_string()).map(|bytes| bytes as u64)).sum()
+    }
+
+    /// What one of Loopbreaker's metrics says.
+    pub(crate) fn metric(&self, name: &str) -> io::Result<f64> {
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page)?;
+        let found = page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        found.ok_or_else(|| io::Error::other(format!("no metric {name}")))
+    }
+
+    /// Empties its log, so that a long measurement does not fill the disk.
+    pub(crate) fn empty_log(&self) -> io::Result<()> {
+        self.log.as_ref().map_or(Ok(()), |log| log.set_len(0))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A signal that can be handled, so that nginx takes its worker with it.
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status();
+        if !asked.is_ok_and(|status| status.success()) {
+            self.child.kill().unwrap_or_default();
+        }
+        self.child.wait().map(drop).unwrap_or_default();
+    }
+}
+
+/// The program, bound to the first core; the load and the upstream have the second.
+fn on_first_core(program: &str) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", "0", program]);
+    command
+}
+
+/// An address that nobody listens on.
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+/// A process and the workers that it has started.
+fn with_children(parent: u32) -> io::Result<Vec<u32>> {
+    let mut pids = vec![parent];
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))?;
+    pids.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+    Ok(pids)
+}
+
+/// The first line that a program says about itself.
+pub(crate) fn version(program: &str, argument: &str) -> io::Result<String> {
+    let output = Command::new(program).arg(argument).output()?;
+    // nginx says it on stderr.
+    let said = [output.stdout, output.stderr].concat();
+    let mut line = String::new();
+    BufReader::new(&*said).read_line(&mut line)?;
+    Ok(line.trim().to_owned())
+}
+
+/// The machine's load of the last minute.
+pub(crate) fn load_average() -> io::Result<f64> {
+    let text = fs::read_to_string("/proc/loadavg")?;
+    text.split(' ').next().and_then(|load| load.parse().ok()).ok_or_else(|| io::Error::other("no load average"))
+}
+
+const SLOWEST_START: Duration = Duration::from_secs(10);
