@@ -1,6 +1,6 @@
 # `make run` and `make test` set up what is missing by themselves. `make help` lists everything.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test e2e lint fmt doc bench bench-instructions quality mutants replay-2gb clean
+.PHONY: help setup run test e2e lint fmt doc bench bench-gateway bench-instructions quality mutants replay-2gb clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ doc: ## the library's documentation, in the browser
 
 bench: setup ## speed and memory beside the peers, with ratios and floors
 	cargo run --release --quiet --package loopbreaker-bench --bin bench-report
+
+bench-gateway: setup ## the gateway beside nginx and HAProxy: processor time, latency, memory, floors
+	scripts/bench-gateway.sh
 
 bench-instructions: setup ## instructions per operation, counted by valgrind
 	@scripts/setup.sh valgrind

@@ -20,8 +20,10 @@ class Course:
     turns: list
     #: What a tool gives, from the call and how many calls there were before.
     result: Callable
-    #: A word that stands in every hint about it.
+    #: A word that stands in the first hint about it.
     word: str = ""
+    #: What the user says to an answer without a call.
+    reply: str = "Go on."
 
 
 def call(tool, **args):
@@ -107,6 +109,8 @@ def run(agent, course, rounds):
         calls += len(results)
         if results:
             agent.give(results)
+        else:
+            agent.user(course.reply)
 
 
 def expected_actions(said):

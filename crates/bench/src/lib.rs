@@ -4,6 +4,7 @@
 //! interleaved run) and `instructions` (counts under valgrind).
 
 mod calls;
+pub mod gateway;
 mod guards;
 pub mod inputs;
 pub mod memory;

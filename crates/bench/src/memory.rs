@@ -102,12 +102,16 @@ fn answer<T>(before: usize, held: T, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The process' resident memory in bytes.
 fn resident() -> io::Result<usize> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
+    resident_of("self")
+}
+
+/// A process' resident memory in bytes.
+pub(crate) fn resident_of(pid: &str) -> io::Result<usize> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let kilobytes = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<usize>().ok())
-        .ok_or_else(|| io::Error::other("no VmRSS in /proc/self/status"))?;
+        .ok_or_else(|| io::Error::other("no VmRSS in the status of the process"))?;
     Ok(kilobytes * 1_024)
 }

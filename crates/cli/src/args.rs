@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use loopbreaker_config::BaseUrl;
 use loopbreaker_trace::Format;
 
 /// The circuit breaker for AI agents: sees when an agent goes round in circles.
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     Check(CheckArgs),
     Demo(DemoArgs),
+    Probe(ProbeArgs),
     Completions(CompletionsArgs),
 }
 
@@ -112,13 +114,37 @@ pub(crate) struct CheckArgs {
     pub(crate) json: bool,
 }
 
-/// Watch six small scripted agents, four of which go round in circles
+/// Watch six small agents run through the gateway, four of which go round in circles
 ///
-/// Needs no key, no network and no config: the agents are part of the program.
+/// Needs no key, no network and no config: a scripted model, the gateway and the agents are all part of the program,
+/// and speak HTTP with each other in four providers' dialects. The gateway stays until Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(after_help = DEMO_NOTES)]
 pub(crate) struct DemoArgs {
-    /// Print one JSON object per agent and line, as `replay --json` does
+    /// Print one JSON object per agent and line, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Waste no time: no pauses, one agent after the other, always the same output
+    #[arg(long)]
+    pub(crate) fast: bool,
+
+    /// End when the agents have ended, instead of leaving the gateway running
+    #[arg(long)]
+    pub(crate) exit: bool,
+}
+
+/// Send a synthetic loop through a running gateway, and say whether its guard is alive
+///
+/// Costs nothing and needs no key: the gateway is asked what it would do, and no model hears of it.
+#[derive(Debug, Parser)]
+#[command(after_help = PROBE_NOTES)]
+pub(crate) struct ProbeArgs {
+    /// Where the gateway listens
+    #[arg(value_name = "URL", default_value = "http://127.0.0.1:4141", value_parser = gateway_url, value_hint = ValueHint::Url)]
+    pub(crate) url: BaseUrl,
+
+    /// Print one JSON document, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -151,6 +177,14 @@ fn maybe_empty_path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }
 
+/// The gateway's address as people have it at hand: without a scheme, or as the base URL of a client.
+fn gateway_url(text: &str) -> Result<BaseUrl, String> {
+    let text = text.trim_end_matches('/');
+    let text = text.strip_suffix("/v1").unwrap_or(text);
+    let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    BaseUrl::parse(&url).map_err(|error| format!("{error}; write it like http://127.0.0.1:4141"))
+}
+
 fn format_parser() -> impl TypedValueParser<Value = Format> {
     let names = Format::ALL.map(Format::as_str);
     PossibleValuesParser::new(names).try_map(|name| Format::parse(&name).ok_or("unknown format"))
@@ -159,13 +193,14 @@ fn format_parser() -> impl TypedValueParser<Value = Format> {
 const EXAMPLES: &str = "\
 Examples:
   loopbreaker serve                           the gateway, on 127.0.0.1:4141
-  loopbreaker demo                            watch it find loops
+  loopbreaker probe                           is its guard alive
+  loopbreaker demo                            watch it break loops, without a key
   loopbreaker replay run.jsonl                what would have fired in a recorded run
   loopbreaker replay *.jsonl --html out.html  the same as a page for the browser
   loopbreaker check -c loopbreaker.yaml       is this config sound, and what does it do
 
-Exit codes: 0 fine, 1 a config or an input is wrong or cannot be read, 2 usage, 3 a loop was found
-(`replay --fail-on-loop`)";
+Exit codes: 0 fine, 1 a config or an input is wrong or cannot be read, or a guard is not alive,
+2 usage, 3 a loop was found (`replay --fail-on-loop`)";
 
 const SERVE_NOTES: &str = "\
 Examples:
@@ -202,7 +237,18 @@ Exit codes: 0 the config is sound (or there is none), 1 it has problems or canno
 const DEMO_NOTES: &str = "\
 Examples:
   loopbreaker demo
-  loopbreaker demo --json | jq .verdict";
+  loopbreaker demo --fast --exit
+  loopbreaker demo --json --exit | jq .verdict
+
+It listens on 127.0.0.1:4141, or on any free port when that one is taken.";
+
+const PROBE_NOTES: &str = "\
+Examples:
+  loopbreaker probe
+  loopbreaker probe http://10.0.0.7:4141
+  loopbreaker probe --json | jq .alive
+
+Exit codes: 0 the guard is alive (in shadow, too), 1 it is not, or nobody answers within 5 s, 2 usage";
 
 const COMPLETIONS_NOTES: &str = "\
 Examples:
@@ -214,7 +260,16 @@ Examples:
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::Args;
+    use super::{Args, gateway_url};
+
+    #[test]
+    fn a_gateway_may_be_named_as_clients_name_it() {
+        for text in ["http://127.0.0.1:4141", "127.0.0.1:4141", "http://127.0.0.1:4141/v1/"] {
+            assert_eq!(gateway_url(text).unwrap().to_string(), "http://127.0.0.1:4141");
+        }
+        assert_eq!(gateway_url("https://guard.example/lb").unwrap().path(), "/lb");
+        assert!(gateway_url("ftp://guard.example").is_err());
+    }
 
     #[test]
     fn the_arguments_fit_together() {

@@ -1,84 +1,118 @@
-//! `loopbreaker demo`: six small scripted agents, judged live.
+//! `loopbreaker demo`: six small agents, a scripted model, and the gateway between them, over real HTTP.
 
-mod chant;
-mod exact_loop;
-mod healthy;
-mod paraphrase;
-mod ping_pong;
-mod polling;
+mod agents;
+mod estimate;
+mod event;
+mod json;
+mod linger;
+mod play;
 mod script;
 mod show;
+mod speech;
+mod stage;
 
-use std::io::{self, IsTerminal as _};
+use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
-use loopbreaker::{DetectorsConfig, ReplayRules};
+use loopbreaker_budget::Prices;
+use loopbreaker_config::BaseUrl;
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
 
 use crate::args::DemoArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::replay::json::JsonLines;
-use crate::replay::run::Run;
+use event::Event;
+use json::JsonLines;
+use play::Player;
 use script::Agent;
+use show::Screen;
+use stage::{Pace, Stage};
 
 pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
-    let rules = ReplayRules::new(&DetectorsConfig::default());
-    if args.json {
-        let mut lines = JsonLines::new(io::stdout().lock(), false);
-        for agent in agents() {
-            lines.write(&judge(&rules, &agent))?;
-        }
+    let agents: Rc<[Agent]> = agents::all().into();
+    let pace = if args.fast { Pace::NONE } else { Pace::LIVE };
+    let stage = Stage::set(&agents, pace, !args.exit)?;
+    let mut view: Box<dyn View> = if args.json {
+        Box::new(JsonLines::new(io::stdout().lock()))
     } else {
-        // Somebody who watches sees the steps come; a pipe gets them at once.
-        let pace = if io::stdout().is_terminal() { Duration::from_millis(20) } else { Duration::ZERO };
-        let mut out = anstream::stdout().lock();
-        show::begin(&mut out)?;
-        for agent in agents() {
-            show::agent(&mut out, &agent, &judge(&rules, &agent), pace)?;
-        }
-        show::end(&mut out)?;
+        Box::new(Screen::new(anstream::stdout().lock(), crate::terminal::width()))
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if !args.exit {
+        linger::announce(&stage);
     }
+    let order = if args.fast { Order::OneByOne } else { Order::AllAtOnce };
+    LocalSet::new().block_on(&runtime, play(&agents, &stage.url, pace, order, &mut *view))?;
+    if !args.exit {
+        linger::until_told(&runtime, &stage)?;
+    }
+    stage.clear();
     Ok(Exit::Fine)
 }
 
-fn agents() -> [Agent; 6] {
-    [
-        healthy::agent(),
-        polling::agent(),
-        exact_loop::agent(),
-        ping_pong::agent(),
-        paraphrase::agent(),
-        chant::agent(),
-    ]
+/// Shows what happens.
+trait View {
+    fn event(&mut self, agents: &[Agent], event: &Event) -> io::Result<()>;
+    fn end(&mut self, agents: &[Agent]) -> io::Result<()>;
 }
 
-fn judge(rules: &ReplayRules, agent: &Agent) -> Run {
-    let mut replay = rules.start();
-    agent.steps.iter().for_each(|step| replay.observe(&step.as_step()));
-    Run::new(agent.name.into(), replay.finish(), Vec::new())
+/// How the agents run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// As in life.
+    AllAtOnce,
+    /// So that the output is always the same.
+    OneByOne,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn four_of_the_six_agents_loop() {
-        let rules = ReplayRules::new(&DetectorsConfig::default());
-        let verdicts = agents().map(|agent| {
-            let run = judge(&rules, &agent);
-            (agent.name, run.report.verdict(), run.headline().map_or("-", |finding| finding.kind.as_str()))
-        });
-        assert_eq!(
-            verdicts,
-            [
-                ("healthy", "ok", "-"),
-                ("polling", "ok", "-"),
-                ("exact-loop", "loop", "failing_repeat"),
-                ("a-b-a-b", "loop", "cycle"),
-                ("paraphrase-loop", "loop", "churn"),
-                ("chant", "loop", "chant"),
-            ]
-        );
+/// Lets the agents run and shows what they meet.
+async fn play(
+    agents: &Rc<[Agent]>,
+    url: &BaseUrl,
+    pace: Pace,
+    order: Order,
+    view: &mut dyn View,
+) -> Result<(), Failure> {
+    let prices = Rc::new(Prices::builtin());
+    let (tell, mut heard) = mpsc::channel(WAITING);
+    let player = |index| Player {
+        agents: Rc::clone(agents),
+        index,
+        url: url.clone(),
+        pace,
+        prices: Rc::clone(&prices),
+        tell: tell.clone(),
+    };
+    let players: Vec<Player> = (0..agents.len()).map(player).collect();
+    match order {
+        Order::OneByOne => {
+            tokio::task::spawn_local(async move {
+                for player in players {
+                    player.play().await;
+                }
+            });
+        }
+        Order::AllAtOnce => {
+            for (player, late) in players.into_iter().zip(0..) {
+                tokio::task::spawn_local(async move {
+                    // Agents do not walk in step.
+                    tokio::time::sleep(STAGGER * late).await;
+                    player.play().await;
+                });
+            }
+        }
     }
+    // The last player to end takes the last sender with it.
+    drop(tell);
+    while let Some(event) = heard.recv().await {
+        view.event(agents, &event?)?;
+    }
+    Ok(view.end(agents)?)
 }
+
+/// Events that may wait to be shown; agents that are faster wait too.
+const WAITING: usize = 16;
+/// So much later than the one before it an agent begins.
+const STAGGER: Duration = Duration::from_millis(110);

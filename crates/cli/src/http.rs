@@ -52,8 +52,7 @@ pub(crate) async fn ask(url: &BaseUrl, request: Request<Full<Bytes>>) -> Result<
     })?;
     let request = addressed(url, request);
     let response = if url.is_https() {
-        let stream =
-            tls::connect(host, stream).await.map_err(|error| Unanswered::Tls(url.clone(), error))?;
+        let stream = tls::connect(host, stream).await.map_err(|error| Unanswered::Tls(url.clone(), error))?;
         exchange(stream, request).await
     } else {
         exchange(stream, request).await

@@ -7,10 +7,13 @@ mod config_file;
 mod demo;
 mod exit;
 mod failure;
+mod http;
 mod number;
+mod probe;
 mod replay;
 mod serve;
 mod terminal;
+mod told;
 
 use std::process::ExitCode;
 
@@ -27,6 +30,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Probe(args) => probe::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     outcome.unwrap_or_else(|failure| failure.report()).into()

@@ -1,15 +1,14 @@
 //! `loopbreaker replay`: what would have fired in recorded runs.
 
-pub(crate) mod json;
-pub(crate) mod marks;
-pub(crate) mod note;
-pub(crate) mod run;
-
 mod explain;
 mod html;
 mod input;
+mod json;
+mod marks;
+mod note;
 mod problems;
 mod progress;
+mod run;
 mod runs;
 mod shelf;
 mod summary;

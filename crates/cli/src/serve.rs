@@ -50,8 +50,9 @@ fn start(args: &ServeArgs, config: Config) -> Result<Gateway, Failure> {
         || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         |workers| workers.get(),
     );
-    Gateway::start(config, folder, workers, telemetry)
-        .map_err(|error| Failure::told(error.to_string(), "choose another address with `--listen 127.0.0.1:PORT`"))
+    Gateway::start(config, folder, workers, telemetry).map_err(|error| {
+        Failure::told(error.to_string(), "choose another address with `--listen 127.0.0.1:PORT`")
+    })
 }
 
 /// The config with what the command line says above it, and the files that it was read from.
@@ -63,8 +64,9 @@ fn load(args: &ServeArgs) -> Result<(Config, Watched), Failure> {
         config.listen = listen;
     }
     if let Some(url) = &args.upstream {
-        let url = BaseUrl::parse(url)
-            .map_err(|error| Failure::told(format!("--upstream: {error}"), "write it like http://127.0.0.1:8000"))?;
+        let url = BaseUrl::parse(url).map_err(|error| {
+            Failure::told(format!("--upstream: {error}"), "write it like http://127.0.0.1:8000")
+        })?;
         config.upstreams = config.upstreams.all_at(&url);
     }
     let files = file.as_ref().map(ConfigFile::paths).unwrap_or_default();

@@ -27,7 +27,7 @@ pub(crate) struct SeenLoop {
 /// Why a request was refused.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RefusalWords {
-    /// `loop_detected`, `budget_exceeded`…; where the dialect has no place for it, it begins the message.
+    /// `loop_detected`, `budget_exceeded`…
     pub(crate) code: Option<String>,
     pub(crate) message: String,
 }
@@ -74,8 +74,17 @@ impl RefusalWords {
             message: String,
         }
         let Ok(Body { error }) = serde_json::from_slice(body) else { return Self::default() };
-        let code = error.code.as_ref().and_then(serde_json::Value::as_str).map(str::to_owned);
-        Self { code, message: error.message }
+        if let Some(code) = error.code.as_ref().and_then(serde_json::Value::as_str) {
+            return Self { code: Some(code.to_owned()), message: error.message };
+        }
+        // A dialect that has no place for the code has it before the message.
+        let is_code = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        match error.message.split_once(": ") {
+            Some((code, message)) if is_code(code) => {
+                Self { code: Some(code.to_owned()), message: message.to_owned() }
+            }
+            _ => Self { code: None, message: error.message },
+        }
     }
 }
 
@@ -116,11 +125,11 @@ mod tests {
     fn the_words_of_a_refusal_are_found_in_every_dialect() {
         use loopbreaker_dialect::{Dialect, Refusal, refusal};
         for dialect in Dialect::ALL {
-            let body = refusal(Some(dialect), Refusal::LoopDetected, 429, "the same call 5 times");
-            assert!(RefusalWords::of(body.as_bytes()).message.contains("the same call 5 times"), "{dialect}");
+            let body = refusal(Some(dialect), Refusal::LoopDetected, 429, "bash: the same call 5 times");
+            let words = RefusalWords::of(body.as_bytes());
+            assert_eq!(words.code.as_deref(), Some("loop_detected"), "{dialect}");
+            assert_eq!(words.message, "bash: the same call 5 times", "{dialect}");
         }
-        let body = refusal(Some(Dialect::Chat), Refusal::KillSwitch, 403, "stop");
-        assert_eq!(RefusalWords::of(body.as_bytes()).code.as_deref(), Some("kill_switch"));
         assert_eq!(RefusalWords::of(b"<html>"), RefusalWords::default());
     }
 }

@@ -68,8 +68,11 @@ impl Strikes {
 
     /// Counts a finding and says what the ladder does about it.
     pub fn rule(&mut self, finding: &Finding, ladder: &Ladder) -> Ruling {
-        let known = self.loops.iter().position(|known| known.is_seen_in(finding));
-        let mut entry = known.and_then(|at| self.loops.remove(at)).unwrap_or_default();
+        // A cycle shares steps with the repeats that it is made of: all that it shows to be one loop is one from now on.
+        let (seen, others): (VecDeque<_>, VecDeque<_>) =
+            self.loops.drain(..).partition(|known| known.is_seen_in(finding));
+        self.loops = others;
+        let mut entry = seen.into_iter().reduce(KnownLoop::merged_with).unwrap_or_default();
         let ruling = entry.rule(finding, ladder);
         if self.loops.len() == Self::MAX_LOOPS {
             self.loops.pop_front();
@@ -93,6 +96,16 @@ impl KnownLoop {
     fn is_seen_in(&self, finding: &Finding) -> bool {
         self.faces.iter().any(|face| face.identity == finding.identity)
             || finding.evidence.iter().filter(|step| self.evidence.contains(step)).take(2).count() == 2
+    }
+
+    /// Two loops that turned out to be one.
+    fn merged_with(mut self, other: Self) -> Self {
+        self.faces.extend(other.faces);
+        let excess = self.faces.len().saturating_sub(Self::MAX_FACES);
+        self.faces.drain(..excess);
+        self.strikes = self.strikes.max(other.strikes);
+        self.found |= other.found;
+        self
     }
 
     fn rule(&mut self, finding: &Finding, ladder: &Ladder) -> Ruling {
@@ -168,6 +181,18 @@ mod tests {
         assert_eq!((other.strikes, other.is_new), (1, true));
         let apart = strikes.rule(&proved_by("c", &[4, 9, 10]), &ladder);
         assert_eq!(apart.strikes, 0);
+    }
+
+    #[test]
+    fn loops_that_a_cycle_is_made_of_are_one_with_it() {
+        let (mut strikes, ladder) = (Strikes::default(), Ladder::default());
+        let mut rule = |identity, evidence: &[usize], count| {
+            let found = Finding { evidence: evidence.to_vec(), ..finding(identity, Severity::Loop, count) };
+            strikes.rule(&found, &ladder).strikes
+        };
+        assert_eq!([rule("a", &[0, 3, 6], 3), rule("b", &[1, 4, 7], 3), rule("c", &[2, 5, 8], 3)], [0, 0, 0]);
+        let cycle = |copies: usize| (0..copies * 3).collect::<Vec<_>>();
+        assert_eq!([3, 4, 5].map(|copies| rule("abc", &cycle(copies), copies)), [1, 2, 3]);
     }
 
     #[test]

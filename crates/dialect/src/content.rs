@@ -4,52 +4,52 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::{Broken, Cursor, hash, string, words};
+use crate::json::{Broken, Cursor, Json, hash, string, words};
 
 /// One block of a message's content.
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-#[serde(expecting = "a block of content")]
+#[derive(Debug, Default, Clone, Copy)]
 pub struct Block<'a> {
     /// All of it, as it is written.
-    #[serde(skip)]
     written: Option<&'a str>,
-    #[serde(rename = "type", borrow)]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    refusal: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(crate) thinking: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(crate) id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(crate) name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(crate) input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(crate) tool_use_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(crate) content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    is_error: Option<&'a RawValue>,
+    kind: Option<Json<'a>>,
+    text: Option<Json<'a>>,
+    refusal: Option<Json<'a>>,
+    pub(crate) thinking: Option<Json<'a>>,
+    pub(crate) id: Option<Json<'a>>,
+    pub(crate) name: Option<Json<'a>>,
+    pub(crate) input: Option<Json<'a>>,
+    pub(crate) tool_use_id: Option<Json<'a>>,
+    pub(crate) content: Option<Json<'a>>,
+    is_error: Option<Json<'a>>,
 }
 
 impl<'a> Block<'a> {
     /// A block that only the text of a string is known of.
-    fn plain(text: &'a RawValue) -> Self {
+    fn plain(text: Json<'a>) -> Self {
         Self { text: Some(text), ..Self::default() }
     }
 
-    fn parsed(cursor: &mut Cursor<'a>) -> Result<Self, Broken<'a>> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Broken<'a>> {
         cursor.peek();
         let (start, rest) = (cursor.at(), cursor.rest());
-        let block: Self = cursor.value()?;
-        Ok(Self { written: rest.get(..cursor.at() - start), ..block })
+        let mut block = Self::default();
+        cursor.members(|key, value| match key {
+            "type" => block.kind = Some(value),
+            "text" => block.text = Some(value),
+            "refusal" => block.refusal = Some(value),
+            "thinking" => block.thinking = Some(value),
+            "id" => block.id = Some(value),
+            "name" => block.name = Some(value),
+            "input" => block.input = Some(value),
+            "tool_use_id" => block.tool_use_id = Some(value),
+            "content" => block.content = Some(value),
+            "is_error" => block.is_error = Some(value),
+            _ => {}
+        })?;
+        block.written = rest.get(..cursor.at() - start);
+        Ok(block)
     }
 
     pub(crate) fn kind(&self) -> Cow<'a, str> {
@@ -61,8 +61,8 @@ impl<'a> Block<'a> {
     }
 
     /// The text that the block says, as a JSON string.
-    pub(crate) fn said(&self) -> Option<&'a RawValue> {
-        self.text.or(self.refusal).filter(|text| text.get().starts_with('"'))
+    pub(crate) fn said(&self) -> Option<Json<'a>> {
+        self.text.or(self.refusal).filter(|text| text.is_string())
     }
 
     /// What the block says.
@@ -100,17 +100,18 @@ impl Shown<'_> {
 const LONG: usize = 4_096;
 
 /// Visits the blocks of a content.
-pub fn each<'a>(content: &'a RawValue, visit: &mut dyn FnMut(Block<'a>)) -> Result<(), Broken<'a>> {
+pub fn each<'a>(content: impl Into<Json<'a>>, visit: &mut dyn FnMut(Block<'a>)) -> Result<(), Broken<'a>> {
+    let content = content.into();
     let mut cursor = Cursor::new(content.get());
     match cursor.peek() {
         Some(b'"') => visit(Block::plain(content)),
-        Some(b'{') => visit(Block::parsed(&mut cursor)?),
+        Some(b'{') => visit(Block::read(&mut cursor)?),
         Some(b'[') => {
             cursor.open(b'[')?;
             while cursor.has_element(b']')? {
                 visit(match cursor.peek() {
-                    Some(b'"') => Block::plain(cursor.value()?),
-                    _ => Block::parsed(&mut cursor)?,
+                    Some(b'"') => Block::plain(cursor.skip()?),
+                    _ => Block::read(&mut cursor)?,
                 });
             }
         }
@@ -120,7 +121,7 @@ pub fn each<'a>(content: &'a RawValue, visit: &mut dyn FnMut(Block<'a>)) -> Resu
 }
 
 /// The words of a content; of an object that is no block, its JSON text.
-pub fn text(content: &RawValue) -> Cow<'_, str> {
+pub fn text(content: Json<'_>) -> Cow<'_, str> {
     match blocks(content) {
         Some(blocks) => joined(blocks.iter().filter_map(Block::words).collect()),
         None => words(content),
@@ -128,7 +129,7 @@ pub fn text(content: &RawValue) -> Cow<'_, str> {
 }
 
 /// The blocks of a tool's result; `None` when it has none, but is a string or data.
-pub(crate) fn blocks(content: &RawValue) -> Option<Vec<Block<'_>>> {
+pub(crate) fn blocks(content: Json<'_>) -> Option<Vec<Block<'_>>> {
     let mut cursor = Cursor::new(content.get());
     let mut blocks = Vec::new();
     cursor.open(b'[').ok()?;
@@ -137,7 +138,7 @@ pub(crate) fn blocks(content: &RawValue) -> Option<Vec<Block<'_>>> {
         if cursor.peek() != Some(b'{') || blocks.len() == MAX_BLOCKS {
             return None;
         }
-        let block = Block::parsed(&mut cursor).ok()?;
+        let block = Block::read(&mut cursor).ok()?;
         block.kind?;
         blocks.push(block);
     }
@@ -172,7 +173,7 @@ fn member_span<'a>(object: &'a str, name: &str) -> Result<Option<Range<usize>>, 
         cursor.peek();
         let start = cursor.at();
         let is_first = object.get(before..start).is_some_and(|between| !between.contains(','));
-        let found = cursor.key()?.0 == name;
+        let found = cursor.key()? == name;
         cursor.skip()?;
         if found && !is_first {
             return Ok(Some(before..cursor.at()));
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     fn text_of(json: &str) -> String {
-        text(serde_json::from_str(json).unwrap()).into_owned()
+        text(serde_json::from_str::<Json<'_>>(json).unwrap()).into_owned()
     }
 
     #[test]

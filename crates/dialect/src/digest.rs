@@ -4,11 +4,10 @@ use std::borrow::Cow;
 
 use loopbreaker::canonical_json;
 use memchr::memmem;
-use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::content;
-use crate::json::{canonical_string, string, words};
+use crate::json::{Json, string, words};
 use crate::written::{Form, Part};
 
 /// Hashes the parts of a message, each with a mark and its length, so that no two messages run together.
@@ -46,7 +45,7 @@ impl Digest {
 
     pub(crate) fn add(&mut self, part: &Part<'_>) {
         match part {
-            Part::Said(text) => self.text(b't', text),
+            Part::Said(text) => self.text(b't', *text),
             Part::Thought(_) => {}
             Part::Shown(shown) => {
                 self.frame(b'k', &shown.kind);
@@ -75,8 +74,8 @@ impl Digest {
     }
 
     /// A JSON string. No words are the same as nothing.
-    fn text(&mut self, mark: u8, text: &RawValue) {
-        let Some(text) = canonical_string(text).filter(|text| !text.is_empty()) else { return };
+    fn text(&mut self, mark: u8, text: Json<'_>) {
+        let Some(text) = text.canonical_string().filter(|text| !text.is_empty()) else { return };
         if self.is_system && memmem::find(text.as_bytes(), BILLING_HEADER.as_bytes()).is_some() {
             self.frame(mark, &without_billing_header(&text));
         } else {
@@ -85,7 +84,7 @@ impl Digest {
     }
 
     /// Arguments are the same however their JSON is written, also where it stands in a string.
-    fn args(&mut self, args: Option<&RawValue>) {
+    fn args(&mut self, args: Option<Json<'_>>) {
         let args = args.map(words).unwrap_or_default();
         match canonical_json(&args) {
             Some(canonical) if canonical != "{}" && canonical != "null" => self.frame(b'j', &canonical),
@@ -95,8 +94,8 @@ impl Digest {
         }
     }
 
-    fn result(&mut self, result: &RawValue, is_data: bool) {
-        if result.get().starts_with('"') {
+    fn result(&mut self, result: Json<'_>, is_data: bool) {
+        if result.is_string() {
             return self.text(b't', result);
         }
         match content::blocks(result).filter(|_| !is_data) {

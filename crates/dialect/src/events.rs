@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use loopbreaker::{Status, Timestamp};
-use serde_json::value::RawValue;
 
 use crate::content::{self, Block};
 use crate::conversation::{Answer, CallName, Event, Held, Outcome};
-use crate::json::{string, words};
+use crate::json::{Json, string, words};
 use crate::written::{Form, Malformed, Part, Written, each_part_of_block};
 
 /// The events of one message.
@@ -21,7 +20,7 @@ pub fn events<'a>(written: &Written<'a>, take: &mut dyn FnMut(Event<'a>)) -> Res
 
 /// The events of what a user message holds: results first, then the words beside them.
 pub fn heard<'a>(
-    content: &'a RawValue,
+    content: impl Into<Json<'a>>,
     time: Option<Timestamp>,
     take: &mut dyn FnMut(Event<'a>),
 ) -> Result<(), Malformed<'a>> {
@@ -60,15 +59,15 @@ impl<'a> Listener<'a> {
         match part {
             // Instructions are no part of what happens.
             _ if self.form == Form::System => {}
-            Part::Said(text) if self.form == Form::Outside => self.said.extend(string(text)),
+            Part::Said(text) if self.form == Form::Outside => self.said.extend(string(*text)),
             Part::Shown(shown) if self.form == Form::Outside => self.said.push(Cow::Owned(shown.words())),
             Part::Shown(_) => {}
             Part::Said(text) => {
-                if let Some(text) = string(text) {
+                if let Some(text) = string(*text) {
                     take(Event::Said(text));
                 }
             }
-            Part::Thought(thought) => take(Event::Reasoned(content::text(thought))),
+            Part::Thought(thought) => take(Event::Reasoned(content::text(*thought))),
             Part::Called(call) => {
                 let step = Held {
                     tool: Some(call.tool.clone()),
@@ -79,7 +78,7 @@ impl<'a> Listener<'a> {
                 take(Event::Called { waits_for: call.waits_for.clone(), step });
             }
             Part::Returned(returned) => {
-                let read = if returned.is_data { words } else { content::text };
+                let read = |result| if returned.is_data { words(result) } else { content::text(result) };
                 let result = Some(returned.result.map(read).unwrap_or_default());
                 let status = returned.failed.then_some(Status::Failure);
                 take(Event::Returned {

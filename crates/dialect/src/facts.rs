@@ -2,11 +2,10 @@
 
 use memchr::memmem;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::Dialect;
 use crate::digest::BILLING_HEADER;
-use crate::json::{string, words};
+use crate::json::{Json, string, words};
 
 /// What a request says beside its messages, in the words of all dialects.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +61,7 @@ impl Default for Facts {
 
 impl Facts {
     /// Takes in one member of the body. Of two members of the same name the last one counts.
-    pub(crate) fn learn(&mut self, dialect: Dialect, key: &str, value: &RawValue) {
+    pub(crate) fn learn(&mut self, dialect: Dialect, key: &str, value: Json<'_>) {
         match key {
             "model" => self.model = text(value),
             "stream" => self.stream = is_true(value),
@@ -88,14 +87,14 @@ impl Facts {
         }
     }
 
-    fn learn_generation(&mut self, value: &RawValue) {
+    fn learn_generation(&mut self, value: Json<'_>) {
         let config: Generation<'_> = serde_json::from_str(value.get()).unwrap_or_default();
         self.max_output_tokens = config.max_output_tokens.and_then(number);
         self.choices = config.candidate_count.and_then(number).unwrap_or(1);
         self.temperature = config.temperature.and_then(|value| value.get().parse().ok());
     }
 
-    fn learn_metadata(&mut self, dialect: Dialect, value: &RawValue) {
+    fn learn_metadata(&mut self, dialect: Dialect, value: Json<'_>) {
         let metadata: Metadata<'_> = serde_json::from_str(value.get()).unwrap_or_default();
         let user = metadata.user_id.and_then(string);
         let named = metadata.session_id.and_then(id).or_else(|| metadata.conversation_id.and_then(id));
@@ -118,53 +117,58 @@ impl Facts {
 
 /// Whether a system text, as it is written, has Claude Code's billing header with its hash of the body.
 pub(crate) fn is_signed(written: &str) -> bool {
-    memmem::find_iter(written.as_bytes(), BILLING_HEADER.as_bytes()).any(|at| {
-        let line = written.get(at..).unwrap_or_default().split(['"', '\\']).next().unwrap_or_default();
-        line.contains("cch=")
+    let bytes = written.as_bytes();
+    memmem::find_iter(bytes, BILLING_HEADER.as_bytes()).any(|at| {
+        let line = bytes.get(at..bytes.len().min(at + MAX_HEADER)).unwrap_or_default();
+        let end = line.iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(line.len());
+        memmem::find(line.get(..end).unwrap_or_default(), b"cch=").is_some()
     })
 }
+
+/// The header is a short line. Looking further behind each of many would take as long as they are many.
+const MAX_HEADER: usize = 1_024;
 
 #[derive(Default, Deserialize)]
 struct Generation<'a> {
     #[serde(rename = "maxOutputTokens", alias = "max_output_tokens", borrow)]
-    max_output_tokens: Option<&'a RawValue>,
+    max_output_tokens: Option<Json<'a>>,
     #[serde(rename = "candidateCount", alias = "candidate_count", borrow)]
-    candidate_count: Option<&'a RawValue>,
+    candidate_count: Option<Json<'a>>,
     #[serde(borrow)]
-    temperature: Option<&'a RawValue>,
+    temperature: Option<Json<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "these are the providers' names")]
 struct Metadata<'a> {
     #[serde(borrow)]
-    session_id: Option<&'a RawValue>,
+    session_id: Option<Json<'a>>,
     #[serde(borrow)]
-    conversation_id: Option<&'a RawValue>,
+    conversation_id: Option<Json<'a>>,
     #[serde(borrow)]
-    user_id: Option<&'a RawValue>,
+    user_id: Option<Json<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 struct Named<'a> {
     #[serde(borrow)]
-    id: Option<&'a RawValue>,
+    id: Option<Json<'a>>,
     #[serde(borrow)]
-    session_id: Option<&'a RawValue>,
+    session_id: Option<Json<'a>>,
 }
 
-fn asks_for_usage(options: &RawValue) -> bool {
+fn asks_for_usage(options: Json<'_>) -> bool {
     #[derive(Default, Deserialize)]
     struct Options<'a> {
         #[serde(borrow)]
-        include_usage: Option<&'a RawValue>,
+        include_usage: Option<Json<'a>>,
     }
     let options: Options<'_> = serde_json::from_str(options.get()).unwrap_or_default();
     options.include_usage.is_some_and(is_true)
 }
 
 /// `conversation` of the Responses API: an id, or an object that has one.
-fn conversation(value: &RawValue) -> Option<Box<str>> {
+fn conversation(value: Json<'_>) -> Option<Box<str>> {
     id(value).or_else(|| {
         let named: Named<'_> = serde_json::from_str(value.get()).ok()?;
         named.id.and_then(id)
@@ -189,25 +193,25 @@ fn session_of_user(user: &str) -> Option<Box<str>> {
 
 /// A word that can name something: an empty one would throw all who send it into one bucket, and nobody needs ids
 /// that are as long as a text.
-fn id(value: &RawValue) -> Option<Box<str>> {
+fn id(value: Json<'_>) -> Option<Box<str>> {
     text(value).filter(|id| !id.trim().is_empty() && id.len() <= MAX_ID)
 }
 
 const MAX_ID: usize = 512;
 
-fn text(value: &RawValue) -> Option<Box<str>> {
+fn text(value: Json<'_>) -> Option<Box<str>> {
     string(value).map(|text| text.into_owned().into_boxed_str())
 }
 
-fn number(value: &RawValue) -> Option<u64> {
+fn number(value: Json<'_>) -> Option<u64> {
     words(value).parse().ok()
 }
 
-fn is_true(value: &RawValue) -> bool {
+fn is_true(value: Json<'_>) -> bool {
     value.get() == "true"
 }
 
-fn has_elements(value: &RawValue) -> bool {
+fn has_elements(value: Json<'_>) -> bool {
     value.get().strip_prefix('[').is_some_and(|rest| !rest.trim_ascii_start().starts_with(']'))
 }
 
@@ -250,6 +254,12 @@ mod tests {
         ));
         assert!(!is_signed(r#""x-anthropic-billing-header: cc_version=2.1;\nthe cch=1 of another line""#));
         assert!(!is_signed(r#""what is cch=?""#));
+    }
+
+    #[test]
+    fn many_headers_take_no_longer_than_their_length() {
+        let headers = "x-anthropic-billing-header: ".repeat(200_000);
+        assert!(!is_signed(&headers));
     }
 
     #[test]

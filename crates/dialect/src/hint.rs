@@ -114,29 +114,39 @@ impl<'a> Request<'a> {
 
 /// The calls whose results are still to come.
 #[derive(Default)]
-struct OpenCalls(Vec<(String, String)>);
+struct OpenCalls {
+    /// Their ids and tools.
+    calls: Vec<(String, String)>,
+    /// Whether there were more than can be told apart.
+    too_many: bool,
+}
+
+const MAX_OPEN_CALLS: usize = 256;
 
 impl OpenCalls {
     fn pass(&mut self, message: &Message<'_>) {
         message.events(&mut |event| match event {
             // Whatever was open before a new answer will not be answered any more.
-            Event::Answer(_) => self.0.clear(),
+            Event::Answer(_) => *self = Self::default(),
+            Event::Called { waits_for: Some(_), .. } if self.calls.len() == MAX_OPEN_CALLS => {
+                self.too_many = true;
+            }
             Event::Called { waits_for: Some(id), step } => {
-                self.0.push((id.into_owned(), step.tool.unwrap_or_default().into_owned()));
+                self.calls.push((id.into_owned(), step.tool.unwrap_or_default().into_owned()));
             }
             Event::Returned { call, .. } => {
-                let answered = self.0.iter().position(|(id, tool)| match (&call.id, &call.tool) {
+                let answered = self.calls.iter().position(|(id, tool)| match (&call.id, &call.tool) {
                     (Some(own), _) => own == id,
                     (None, Some(own)) => own == tool,
                     (None, None) => true,
                 });
-                answered.map(|at| self.0.remove(at));
+                answered.map(|at| self.calls.remove(at));
             }
             _ => {}
         });
     }
 
     fn any(&self) -> bool {
-        !self.0.is_empty()
+        self.too_many || !self.calls.is_empty()
     }
 }

@@ -4,7 +4,6 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::digest::Digest;
@@ -148,10 +147,14 @@ impl<'a> Message<'a> {
             Form::System => Speaker::System,
             Form::Result | Form::CallOutput => Speaker::Tool,
             Form::Outside if written.holds_results() => Speaker::Tool,
-            Form::Outside | Form::Nothing | Form::Unknown => Speaker::Outside,
-            Form::Answer | Form::AnswerPart | Form::Reasoning | Form::Call | Form::Compaction => {
-                Speaker::Agent
-            }
+            Form::Outside | Form::Unknown => Speaker::Outside,
+            // Nobody outside says what says nothing: it stands for something that the provider has.
+            Form::Answer
+            | Form::AnswerPart
+            | Form::Reasoning
+            | Form::Call
+            | Form::Compaction
+            | Form::Nothing => Speaker::Agent,
         };
         Self { span, speaker, form, written, text, digest: OnceCell::new() }
     }
@@ -238,13 +241,13 @@ impl<'a> Messages<'a> {
             cursor.open(b'{')?;
             while cursor.has_element(b'}')? {
                 let key = cursor.key()?;
-                if key.0 == self.key() {
+                if key == self.key() {
                     lists += 1;
                     head = Some(facts.clone());
                     self.list.clear();
                     self.read_value(&mut cursor)?;
                 } else {
-                    facts.learn(self.dialect, &key.0, cursor.value()?);
+                    facts.learn(self.dialect, &key, cursor.skip()?);
                 }
             }
             Ok(cursor.end()?)
@@ -273,10 +276,10 @@ impl<'a> Messages<'a> {
         let mut walk = || -> Result<(), Stopped<'a>> {
             while cursor.has_element(b'}')? {
                 let key = cursor.key()?;
-                if key.0 == self.key() {
+                if key == self.key() {
                     lists += 1;
                 }
-                facts.learn(self.dialect, &key.0, cursor.value()?);
+                facts.learn(self.dialect, &key, cursor.skip()?);
             }
             Ok(cursor.end()?)
         };
@@ -307,7 +310,7 @@ impl<'a> Messages<'a> {
             }
             Some(b'"') if self.dialect == Dialect::Responses => {
                 let start = cursor.at();
-                let words: &RawValue = cursor.value()?;
+                let words = cursor.skip()?;
                 let (written, span) = (Written::saying(words), start..cursor.at());
                 self.list.push(Message::of(written, Form::Outside, words.get(), span));
                 Ok(())
@@ -330,7 +333,7 @@ impl<'a> Messages<'a> {
             let is_object = cursor.peek() == Some(b'{');
             let (start, rest) = (cursor.at(), cursor.rest());
             // A message that is none as we know them is still one, as long as it is JSON.
-            let written = if is_object { cursor.value::<Written<'a>>().ok() } else { None };
+            let written = if is_object { Written::read(cursor).ok() } else { None };
             if written.is_none() {
                 cursor.skip()?;
             }

@@ -22,7 +22,7 @@ impl<'a> Object<'a> {
         let mut object = Self { start: offset + cursor.at(), is_empty: true, members: Vec::new() };
         while cursor.has_element(b'}').ok()? {
             object.is_empty = false;
-            let key = cursor.key().ok()?.0;
+            let key = cursor.key().ok()?;
             cursor.peek();
             let start = offset + cursor.at();
             cursor.skip().ok()?;

@@ -103,7 +103,7 @@ impl StreamReader {
         let answer = &self.scribe.answer;
         let closing = match &self.voice {
             Voice::Chat(stream) => stream.closing(answer),
-            Voice::Responses(stream) => stream.closing(),
+            Voice::Responses(stream) => stream.closing(answer),
             Voice::Anthropic(stream) => stream.closing(answer),
             Voice::Gemini(stream) => stream.closing(answer, self.framing.is_list()),
         };

@@ -1,7 +1,7 @@
 //! What an answer consumed.
 
+use crate::json::Json;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 /// Tokens of one request and its answer. No token is counted in two of the fields.
 ///
@@ -37,7 +37,7 @@ impl Usage {
 
     /// What chat completions and the Responses API report: the prompt's count has the cached tokens in it, the
     /// answer's count those of thinking.
-    pub(crate) fn openai(reported: &RawValue) -> Option<Self> {
+    pub(crate) fn openai(reported: Json<'_>) -> Option<Self> {
         let usage: OpenAi = serde_json::from_str(reported.get()).ok()?;
         let prompt = usage.prompt_tokens?;
         let details = usage.prompt_tokens_details.unwrap_or_default();
@@ -56,7 +56,7 @@ impl Usage {
 
     /// What Anthropic reports: every count on its own. In a stream each report replaces what it repeats of the one
     /// before.
-    pub(crate) fn anthropic(before: Option<Self>, reported: &RawValue) -> Option<Self> {
+    pub(crate) fn anthropic(before: Option<Self>, reported: Json<'_>) -> Option<Self> {
         let usage: Anthropic = serde_json::from_str(reported.get()).ok()?;
         let known = before.unwrap_or_default();
         Some(Self {
@@ -70,7 +70,7 @@ impl Usage {
 
     /// What Gemini reports: the prompt's count has the cached tokens in it, thoughts stand beside the answer, and so do
     /// the results of tools that run at the provider beside the prompt.
-    pub(crate) fn gemini(reported: &RawValue) -> Option<Self> {
+    pub(crate) fn gemini(reported: Json<'_>) -> Option<Self> {
         let usage: Gemini = serde_json::from_str(reported.get()).ok()?;
         let prompt = usage.prompt_token_count?;
         let cached = usage.cached_content_token_count.unwrap_or_default().min(prompt);
@@ -132,7 +132,7 @@ struct Gemini {
 mod tests {
     use super::*;
 
-    fn raw(json: &str) -> &RawValue {
+    fn raw(json: &str) -> Json<'_> {
         serde_json::from_str(json).unwrap()
     }
 

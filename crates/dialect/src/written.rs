@@ -7,47 +7,37 @@ use std::borrow::Cow;
 
 use loopbreaker::Role;
 use memchr::memmem;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::de::{Deserialize, Deserializer, Error as _};
 
-use crate::json::{Broken, Cursor, string, words};
+use crate::json::{Broken, Cursor, Json, string, words};
 use crate::{content, gemini};
 
 /// One message, or one item of the Responses API. Nothing in it has a type but the whole, so that a strange value
 /// costs no more than what it would have said.
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-#[serde(expecting = "a message")]
+#[derive(Debug, Default, Clone, Copy)]
 pub struct Written<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    parts: Option<&'a RawValue>,
-    #[serde(borrow)]
-    reasoning_content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
-    #[serde(borrow)]
-    function_call: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_call_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    call_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    action: Option<&'a RawValue>,
-    #[serde(borrow)]
-    output: Option<&'a RawValue>,
-    #[serde(borrow)]
-    summary: Option<&'a RawValue>,
+    kind: Option<Json<'a>>,
+    role: Option<Json<'a>>,
+    name: Option<Json<'a>>,
+    content: Option<Json<'a>>,
+    parts: Option<Json<'a>>,
+    reasoning_content: Option<Json<'a>>,
+    tool_calls: Option<Json<'a>>,
+    function_call: Option<Json<'a>>,
+    tool_call_id: Option<Json<'a>>,
+    call_id: Option<Json<'a>>,
+    arguments: Option<Json<'a>>,
+    input: Option<Json<'a>>,
+    action: Option<Json<'a>>,
+    output: Option<Json<'a>>,
+    summary: Option<Json<'a>>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Written<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Json::deserialize(deserializer)?;
+        Self::read(&mut Cursor::new(value.get())).map_err(|_| D::Error::custom("expected a message"))
+    }
 }
 
 /// Why a message cannot be read.
@@ -96,9 +86,9 @@ pub(crate) enum Form {
 #[derive(Debug, Clone)]
 pub(crate) enum Part<'a> {
     /// Words, as a JSON string.
-    Said(&'a RawValue),
+    Said(Json<'a>),
     /// What the model thought: a string or blocks.
-    Thought(&'a RawValue),
+    Thought(Json<'a>),
     /// Something that is no words, like a picture.
     Shown(content::Shown<'a>),
     /// A tool is called.
@@ -115,25 +105,49 @@ pub(crate) struct Called<'a> {
     /// The id of the result that is still to come.
     pub(crate) waits_for: Option<Cow<'a, str>>,
     pub(crate) tool: Cow<'a, str>,
-    pub(crate) args: Option<&'a RawValue>,
+    pub(crate) args: Option<Json<'a>>,
     /// The output that tools which run at the provider bring along.
-    pub(crate) result: Option<&'a RawValue>,
+    pub(crate) result: Option<Json<'a>>,
 }
 
 /// A result in a message.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Returned<'a> {
-    pub(crate) id: Option<&'a RawValue>,
-    pub(crate) tool: Option<&'a RawValue>,
-    pub(crate) result: Option<&'a RawValue>,
+    pub(crate) id: Option<Json<'a>>,
+    pub(crate) tool: Option<Json<'a>>,
+    pub(crate) result: Option<Json<'a>>,
     pub(crate) failed: bool,
     /// Whether the result is data even if it looks like blocks.
     pub(crate) is_data: bool,
 }
 
 impl<'a> Written<'a> {
+    /// Reads the object that comes here. Of two members of the same name the last one counts.
+    pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Broken<'a>> {
+        let mut message = Self::default();
+        cursor.members(|key, value| match key {
+            "type" => message.kind = Some(value),
+            "role" => message.role = Some(value),
+            "name" => message.name = Some(value),
+            "content" => message.content = Some(value),
+            "parts" => message.parts = Some(value),
+            "reasoning_content" => message.reasoning_content = Some(value),
+            "tool_calls" => message.tool_calls = Some(value),
+            "function_call" => message.function_call = Some(value),
+            "tool_call_id" => message.tool_call_id = Some(value),
+            "call_id" => message.call_id = Some(value),
+            "arguments" => message.arguments = Some(value),
+            "input" => message.input = Some(value),
+            "action" => message.action = Some(value),
+            "output" => message.output = Some(value),
+            "summary" => message.summary = Some(value),
+            _ => {}
+        })?;
+        Ok(message)
+    }
+
     /// A message of which only the content is known.
-    pub(crate) fn saying(content: &'a RawValue) -> Self {
+    pub(crate) fn saying(content: Json<'a>) -> Self {
         Self { content: Some(content), ..Self::default() }
     }
 
@@ -219,14 +233,17 @@ impl<'a> Written<'a> {
             let mut cursor = Cursor::new(calls.get());
             cursor.open(b'[')?;
             while cursor.has_element(b']')? {
-                let call: ToolCall<'a> = cursor.value()?;
-                let function = call.function.or(call.custom).unwrap_or_default();
-                visit(function.called(call.id));
+                let (mut id, mut function) = (None, None);
+                cursor.members(|key, value| match key {
+                    "id" => id = Some(value),
+                    "function" | "custom" => function = Some(value),
+                    _ => {}
+                })?;
+                visit(function_call(id, function)?);
             }
         }
         if let Some(function) = self.function_call {
-            let function: Function<'a> = Cursor::new(function.get()).value()?;
-            visit(function.called(None));
+            visit(function_call(None, Some(function))?);
         }
         Ok(())
     }
@@ -271,40 +288,21 @@ pub(crate) fn each_part_of_block<'a>(block: content::Block<'a>, visit: &mut dyn 
     }
 }
 
-#[derive(Deserialize)]
-#[serde(expecting = "a tool call")]
-struct ToolCall<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    function: Option<Function<'a>>,
-    #[serde(borrow)]
-    custom: Option<Function<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(expecting = "a function with name and arguments")]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-}
-
-impl<'a> Function<'a> {
-    fn called(self, id: Option<&'a RawValue>) -> Part<'a> {
-        called(id, self.name, self.arguments.or(self.input))
+/// The call of a function, `{"name", "arguments"}`.
+fn function_call<'a>(id: Option<Json<'a>>, function: Option<Json<'a>>) -> Result<Part<'a>, Broken<'a>> {
+    let (mut name, mut args) = (None, None);
+    if let Some(function) = function {
+        Cursor::new(function.get()).members(|key, value| match key {
+            "name" => name = Some(value),
+            "arguments" | "input" => args = Some(value),
+            _ => {}
+        })?;
     }
+    Ok(called(id, name, args))
 }
 
 /// A call whose result always comes in another message.
-pub(crate) fn called<'a>(
-    id: Option<&'a RawValue>,
-    tool: Option<&'a RawValue>,
-    args: Option<&'a RawValue>,
-) -> Part<'a> {
+pub(crate) fn called<'a>(id: Option<Json<'a>>, tool: Option<Json<'a>>, args: Option<Json<'a>>) -> Part<'a> {
     Part::Called(Called {
         waits_for: Some(id.map(words).unwrap_or_default()),
         tool: tool.and_then(string).unwrap_or(Cow::Borrowed("unknown")),

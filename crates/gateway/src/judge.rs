@@ -156,10 +156,7 @@ impl Judge<'_> {
             refusal: (action >= Action::Throttle).then(|| Refused {
                 code: Refusal::LoopDetected,
                 status: self.settings.config.reject.status,
-                message: format!(
-                    "{} Change the approach instead of repeating it.",
-                    finding.message.trim_end()
-                ),
+                message: format!("{}. Change the approach instead of repeating it.", finding.message),
                 retry_after: Some(left),
                 retry: false,
                 rate_limit: None,
@@ -196,9 +193,8 @@ fn hint(settings: &Settings, message: &str) -> String {
     match settings.config.hint.message.as_deref() {
         Some(own) => own.replace("{finding}", message),
         None => format!(
-            "[Loopbreaker] You are repeating yourself without progress. {} Do not do it again: use what you already \
-             know, try something different, or say what keeps you from going on.",
-            message.trim_end()
+            "[Loopbreaker] You are repeating yourself without progress: {message}. Do not do it again: use what you \
+             already know, try something different, or say what keeps you from going on."
         ),
     }
 }

@@ -1,7 +1,7 @@
 //! The loop state of one conversation: what its transcript has shown so far.
 
 use loopbreaker::{Finding, Ladder, Redundancy, RedundancyRules, Step, Strikes};
-use loopbreaker_dialect::{Call, Conversation, Event, Message};
+use loopbreaker_dialect::{Answer, Call, Conversation, Event, Message};
 
 /// A finding and how often its loop went on after it was found.
 #[derive(Debug, Clone)]
@@ -23,7 +23,8 @@ pub(crate) struct LoopState {
     /// The newest round that has a step, and its first step.
     newest: (Option<u64>, usize),
     rulings: Vec<Ruled>,
-    /// Calls of an answer whose results the client will send without repeating the calls.
+    /// What an answer said and called, for a client that will not send it again.
+    said: String,
     open: Vec<Call>,
 }
 
@@ -36,6 +37,7 @@ impl LoopState {
             round: 0,
             newest: (None, 0),
             rulings: Vec::new(),
+            said: String::new(),
             open: Vec::new(),
         }
     }
@@ -46,7 +48,10 @@ impl LoopState {
             return;
         }
         let mut conversation = Conversation::at_round(self.round);
-        let open = std::mem::take(&mut self.open);
+        let (said, open) = (std::mem::take(&mut self.said), std::mem::take(&mut self.open));
+        if !said.is_empty() {
+            conversation.take(Event::Said(said.into()), &mut |step| self.observe(step));
+        }
         for call in &open {
             conversation.take(call.event(), &mut |step| self.observe(step));
         }
@@ -62,10 +67,12 @@ impl LoopState {
             .retain(|ruled| ruled.finding.step >= newest && !detector.has_news_since(ruled.finding.step));
     }
 
-    /// Keeps the calls of an answer, for a client that will not send them again.
-    pub(crate) fn keep_calls(&mut self, calls: Vec<Call>) {
+    /// Keeps an answer, for a client that will not send it again.
+    pub(crate) fn keep_answer(&mut self, answer: Answer) {
         let mut bytes = 0;
-        self.open = calls;
+        // The reader of answers has bounded the text.
+        self.said = answer.text;
+        self.open = answer.calls;
         self.open.truncate(Self::MAX_OPEN);
         self.open.retain(|call| {
             bytes += call.args.len() + call.tool.len();
@@ -82,6 +89,7 @@ impl LoopState {
     pub(crate) fn bytes(&self) -> usize {
         let open: usize =
             self.open.iter().map(|call| call.id.len() + call.tool.len() + call.args.len() + 72).sum();
+        let open = open + self.said.capacity();
         let rulings = self.rulings.len() * (size_of::<Ruled>() + 512);
         size_of::<Self>() + self.detector.bytes() + open + rulings
     }

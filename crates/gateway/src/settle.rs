@@ -81,10 +81,9 @@ impl Settling {
         // What did it say that has to be remembered?
         let model = answer.as_ref().and_then(|answer| answer.model.as_deref().map(Into::into));
         if let (Some(mut transcript), Some(answer)) = (self.thread.take(), answer)
-            && let Some(id) = &answer.id
+            && let Some(key) = answer.id.as_deref().map(|id| thread_key(self.tenant, id))
         {
-            let key = thread_key(self.tenant, id);
-            transcript.loops.keep_calls(answer.calls);
+            transcript.loops.keep_answer(answer);
             transcript.tip = key;
             self.shared.transcripts.put_by_tip(transcript);
             self.shared.sessions.goes_on_from(self.located, key, now);

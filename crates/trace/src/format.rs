@@ -23,7 +23,7 @@ use crate::trace::Trace;
 pub enum Format {
     /// Our own: one run per line, `{"id", "steps": […]}`.
     Trace,
-    /// Chat messages and Responses items of the `OpenAI` API.
+    /// Chat messages and Responses items of the `OpenAI` API, and contents of Gemini.
     OpenAi,
     /// Messages with `tool_use` and `tool_result` blocks of the Anthropic API.
     Anthropic,

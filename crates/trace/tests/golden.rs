@@ -27,6 +27,7 @@ golden! {
     openai_lines_are_read: "openai-lines.jsonl" is OpenAi;
     openai_single_messages_are_read: "openai-messages.jsonl" is OpenAi;
     openai_responses_items_are_read: "openai-responses.json" is OpenAi;
+    gemini_contents_are_read: "gemini.json" is OpenAi;
     anthropic_messages_are_read: "anthropic.json" is Anthropic;
     anthropic_lines_are_read: "anthropic-lines.jsonl" is Anthropic;
     a_claude_code_session_is_read: "claude-code.jsonl" is ClaudeCode;

@@ -56,7 +56,7 @@ impl Fleet {
         let mut open = Vec::with_capacity(connections);
         for _ in 0..connections {
             let mut connection = Connection::open(address, expected).await?;
-            let request = work.borrow_mut().next();
+            let request = work.borrow_mut().next_request();
             connection.ask(&request).await?;
             open.push(Rc::new(RefCell::new(connection)));
         }
@@ -110,7 +110,7 @@ async fn send_all(
             return Ok((latencies, bytes));
         }
         sent.set(sent.get() + 1);
-        let request = work.borrow_mut().next();
+        let request = work.borrow_mut().next_request();
         connection.ask(&request).await?;
         latencies.push(begun.elapsed().as_nanos() as u64);
         bytes += request.body_len() as u64;

@@ -14,7 +14,7 @@ pub(crate) struct Target {
     pub(crate) name: &'static str,
     pub(crate) address: SocketAddr,
     process: Option<Running>,
-    /// Where its log goes, if it writes one.
+    /// What it says on stderr: nothing but troubles, or its log.
     log: Option<File>,
 }
 
@@ -31,7 +31,7 @@ struct Running {
 pub(crate) enum Logging {
     /// With `--log-format off`.
     Off,
-    /// As it is without a word about it: a line of JSON per request, here into a file.
+    /// As it is without a word about it: a line of JSON per request, into a file here.
     Usual,
 }
 
@@ -64,7 +64,7 @@ impl Target {
         )?;
         let mut command = on_first_core("nginx");
         command.arg("-c").arg(&config).arg("-p").arg(folder).arg("-e").arg(folder.join("nginx.log"));
-        Self::start("nginx", command, address)
+        Self::start("nginx", folder, command, address)
     }
 
     /// `HAProxy` with one thread.
@@ -83,7 +83,7 @@ impl Target {
         )?;
         let mut command = on_first_core("haproxy");
         command.arg("-db").arg("-q").arg("-f").arg(&config);
-        Self::start("haproxy", command, address)
+        Self::start("haproxy", folder, command, address)
     }
 
     /// Loopbreaker with one worker; without a config it does what it does out of the box.
@@ -105,42 +105,41 @@ impl Target {
             fs::write(&path, config)?;
             command.arg("-c").arg(path);
         }
-        let log = match logging {
-            Logging::Off => {
-                command.args(["--log-format", "off"]);
-                None
-            }
-            Logging::Usual => {
-                let log = File::options().create(true).append(true).open(folder.join("loopbreaker.log"))?;
-                command.stderr(log.try_clone()?);
-                Some(log)
-            }
-        };
         let name = match logging {
             Logging::Off => "loopbreaker",
             Logging::Usual => "loopbreaker, default log",
         };
-        Ok(Self { log, ..Self::start(name, command, address)? })
+        if logging == Logging::Off {
+            command.args(["--log-format", "off"]);
+        }
+        Self::start(name, folder, command, address)
     }
 
-    fn start(name: &'static str, mut command: Command, address: SocketAddr) -> io::Result<Self> {
+    fn start(
+        name: &'static str,
+        folder: &Path,
+        mut command: Command,
+        address: SocketAddr,
+    ) -> io::Result<Self> {
+        let path = folder.join(format!("{name}.stderr"));
+        let log = File::options().create(true).append(true).open(&path)?;
         let child = command
             .stdout(Stdio::null())
+            .stderr(log.try_clone()?)
             .spawn()
             .map_err(|error| io::Error::other(format!("cannot start {name}: {error}")))?;
         let mut running = Running { child, pids: Vec::new() };
         let since = Instant::now();
         while TcpStream::connect(address).is_err() {
-            if let Some(status) = running.child.try_wait()? {
-                return Err(io::Error::other(format!("{name} ended at once: {status}")));
-            }
-            if since.elapsed() > SLOWEST_START {
-                return Err(io::Error::other(format!("{name} does not listen on {address}")));
+            let ended = running.child.try_wait()?.is_some();
+            if ended || since.elapsed() > SLOWEST_START {
+                let said = fs::read_to_string(&path)?;
+                return Err(io::Error::other(format!("{name} does not listen on {address}: {said}")));
             }
             thread::sleep(Duration::from_millis(20));
         }
         running.pids = with_children(running.child.id())?;
-        Ok(Self { name, address, process: Some(running), log: None })
+        Ok(Self { name, address, process: Some(running), log: Some(log) })
     }
 
     /// Processor time that it has used so far; `None` for the upstream.
@@ -222,7 +221,10 @@ pub(crate) fn version(program: &str, argument: &str) -> io::Result<String> {
 /// The machine's load of the last minute.
 pub(crate) fn load_average() -> io::Result<f64> {
     let text = fs::read_to_string("/proc/loadavg")?;
-    text.split(' ').next().and_then(|load| load.parse().ok()).ok_or_else(|| io::Error::other("no load average"))
+    text.split(' ')
+        .next()
+        .and_then(|load| load.parse().ok())
+        .ok_or_else(|| io::Error::other("no load average"))
 }
 
 const SLOWEST_START: Duration = Duration::from_secs(10);

@@ -81,8 +81,9 @@ impl Workload {
     pub fn new(shape: &Shape, sessions: usize, streamed: bool, changes_early: bool) -> Self {
         let mut words = Words(0x9e37_79b9_7f4a_7c15);
         let system = words.text(shape.system);
-        let lead =
-            format!(r#"{{"messages":[{{"role":"system","content":"{system}"}},{{"role":"user","content":"Task "#);
+        let lead = format!(
+            r#"{{"messages":[{{"role":"system","content":"{system}"}},{{"role":"user","content":"Task "#
+        );
         let mut tail = String::from(r#"],"model":"gpt-4o-mini","#);
         tail.push_str(if streamed { r#""stream":true,"# } else { "" });
         let about = words.text(shape.tools);
@@ -116,9 +117,10 @@ impl Workload {
     }
 
     /// The next request: the next turn of the session that has waited longest.
-    pub fn next(&mut self) -> Request {
-        let session = &mut self.sessions[self.next];
-        self.next = (self.next + 1) % self.sessions.len();
+    pub fn next_request(&mut self) -> Request {
+        let at = self.next;
+        self.next = (at + 1) % self.sessions.len();
+        let session = &mut self.sessions[at];
         if session.turn == self.turns {
             session.begin(self.runs);
             session.turn = 0;
@@ -227,21 +229,22 @@ impl Words {
     }
 
     fn path(&mut self, turn: usize) -> String {
-        format!("{}/{}_{turn}.rs", self.word(), self.word())
+        format!("{}_{turn}.rs", self.word())
     }
 
     fn id(&mut self) -> String {
-        format!("call_{:06x}", self.below(1 << 24))
+        format!("call_{:04x}", self.below(1 << 16))
     }
 }
 
 const WORDS: [&str; 64] = [
-    "account", "adapter", "answer", "array", "assert", "balance", "batch", "bounds", "branch", "buffer", "bytes",
-    "cache", "channel", "cluster", "column", "commit", "config", "connection", "cursor", "decode", "default", "deploy",
-    "digest", "driver", "encode", "entry", "export", "fallback", "field", "filter", "folder", "format", "gateway",
-    "handler", "header", "index", "insert", "invoice", "iterate", "kernel", "ledger", "length", "lookup", "method",
-    "migrate", "module", "number", "offset", "option", "packet", "parser", "payload", "policy", "query", "record",
-    "region", "report", "schema", "server", "socket", "status", "stream", "table", "tenant",
+    "account", "adapter", "answer", "array", "assert", "balance", "batch", "bounds", "branch", "buffer",
+    "bytes", "cache", "channel", "cluster", "column", "commit", "config", "connection", "cursor", "decode",
+    "default", "deploy", "digest", "driver", "encode", "entry", "export", "fallback", "field", "filter",
+    "folder", "format", "gateway", "handler", "header", "index", "insert", "invoice", "iterate", "kernel",
+    "ledger", "length", "lookup", "method", "migrate", "module", "number", "offset", "option", "packet",
+    "parser", "payload", "policy", "query", "record", "region", "report", "schema", "server", "socket",
+    "status", "stream", "table", "tenant",
 ];
 
 #[cfg(test)]
@@ -255,7 +258,7 @@ mod tests {
     const SHAPE: Shape = Shape { system: 80, task: 40, result: 60, tools: 20, turns: 20 };
 
     fn body(workload: &mut Workload) -> Vec<u8> {
-        let request = workload.next();
+        let request = workload.next_request();
         let body = request.pieces()[1..].concat();
         assert_eq!(body.len(), request.body_len());
         body
@@ -288,7 +291,7 @@ mod tests {
     #[test]
     fn a_run_that_is_over_is_followed_by_another_task() {
         let mut workload = Workload::new(&SHAPE, 1, false, false);
-        let tasks: HashSet<_> = (0..60).map(|_| workload.next().number).collect();
+        let tasks: HashSet<_> = (0..60).map(|_| workload.next_request().number).collect();
         assert_eq!(tasks.len(), 3);
     }
 

@@ -146,7 +146,13 @@ impl Lab {
     }
 
     /// Sends one request on a connection of its own.
-    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Reply {
+    pub(crate) fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl AsRef<[u8]>,
+    ) -> Reply {
         let mut wire = self.wire();
         wire.send(&request(method, path, headers, body.as_ref()));
         if method == "HEAD" { wire.head().into_reply() } else { wire.reply() }

@@ -24,7 +24,9 @@ impl Provider {
     /// Answers every request with the same bytes.
     pub(crate) fn answering(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
-        Self::doing(move |conversation| while conversation.asked().is_some() && conversation.wire.try_send(&bytes) {})
+        Self::doing(
+            move |conversation| while conversation.asked().is_some() && conversation.wire.try_send(&bytes) {},
+        )
     }
 
     /// Gives every connection to `work`, on a thread of its own.

@@ -1,6 +1,8 @@
 //! What keeps the detector quiet, each veto beside the loop that it does not excuse.
 
-use loopbreaker::{Effect, Kind, Redundancy, RedundancyConfig, Severity, Status, Step, ToolPattern, ToolProfile};
+use loopbreaker::{
+    Effect, Kind, Redundancy, RedundancyConfig, Severity, Status, Step, ToolPattern, ToolProfile,
+};
 
 use crate::script::{
     Line, call, compaction, edit, findings, findings_with, loops, read, sh, times, user, verdict,

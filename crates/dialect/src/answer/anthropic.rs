@@ -1,25 +1,25 @@
 //! Anthropic: whole messages.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::Scribe;
 use crate::Usage;
 use crate::content;
+use crate::json::Json;
 
 /// A message of the model.
 #[derive(Deserialize)]
 pub(crate) struct Message<'a> {
     #[serde(borrow)]
-    pub(crate) id: Option<&'a RawValue>,
+    pub(crate) id: Option<Json<'a>>,
     #[serde(borrow)]
-    pub(crate) model: Option<&'a RawValue>,
+    pub(crate) model: Option<Json<'a>>,
     #[serde(borrow)]
-    content: Option<&'a RawValue>,
+    content: Option<Json<'a>>,
     #[serde(borrow)]
-    stop_reason: Option<&'a RawValue>,
+    stop_reason: Option<Json<'a>>,
     #[serde(borrow)]
-    pub(crate) usage: Option<&'a RawValue>,
+    pub(crate) usage: Option<Json<'a>>,
 }
 
 pub(crate) fn read_whole(body: &str, scribe: &mut Scribe) -> Option<()> {

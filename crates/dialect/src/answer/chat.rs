@@ -4,29 +4,28 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::Scribe;
 use crate::Usage;
 use crate::content;
-use crate::json::{Cursor, string};
+use crate::json::{Cursor, Json, string};
 
 /// A chunk, or all of an answer.
 #[derive(Deserialize)]
 pub(crate) struct Chunk<'a> {
     #[serde(borrow)]
-    pub(crate) id: Option<&'a RawValue>,
+    pub(crate) id: Option<Json<'a>>,
     #[serde(borrow)]
-    pub(crate) model: Option<&'a RawValue>,
+    pub(crate) model: Option<Json<'a>>,
     #[serde(borrow)]
-    pub(crate) created: Option<&'a RawValue>,
+    pub(crate) created: Option<Json<'a>>,
     #[serde(borrow)]
     pub(crate) choices: Option<Choices<'a>>,
     #[serde(borrow)]
-    pub(crate) usage: Option<&'a RawValue>,
+    pub(crate) usage: Option<Json<'a>>,
     /// Bytes without a meaning that hide how long a chunk is.
     #[serde(borrow)]
-    pub(crate) obfuscation: Option<&'a RawValue>,
+    pub(crate) obfuscation: Option<Json<'a>>,
 }
 
 /// The choices of a chunk, nearly always one.
@@ -42,28 +41,28 @@ pub(crate) struct Choice<'a> {
     #[serde(alias = "message", borrow)]
     delta: Option<Delta<'a>>,
     #[serde(borrow)]
-    finish_reason: Option<&'a RawValue>,
+    finish_reason: Option<Json<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Delta<'a> {
     #[serde(borrow)]
-    content: Option<&'a RawValue>,
+    content: Option<Json<'a>>,
     #[serde(borrow)]
-    refusal: Option<&'a RawValue>,
+    refusal: Option<Json<'a>>,
     #[serde(alias = "reasoning", borrow)]
-    reasoning_content: Option<&'a RawValue>,
+    reasoning_content: Option<Json<'a>>,
     #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
+    tool_calls: Option<Json<'a>>,
     #[serde(borrow)]
-    function_call: Option<&'a RawValue>,
+    function_call: Option<Json<'a>>,
 }
 
 #[derive(Deserialize)]
 struct CallDelta<'a> {
     index: Option<u64>,
     #[serde(borrow)]
-    id: Option<&'a RawValue>,
+    id: Option<Json<'a>>,
     #[serde(borrow)]
     function: Option<Function<'a>>,
     #[serde(borrow)]
@@ -73,9 +72,9 @@ struct CallDelta<'a> {
 #[derive(Default, Deserialize)]
 struct Function<'a> {
     #[serde(borrow)]
-    name: Option<&'a RawValue>,
+    name: Option<Json<'a>>,
     #[serde(alias = "input", borrow)]
-    arguments: Option<&'a RawValue>,
+    arguments: Option<Json<'a>>,
 }
 
 /// Which call each index of the deltas means.
@@ -91,7 +90,7 @@ pub(crate) fn read_whole(body: &str, scribe: &mut Scribe) -> Option<()> {
 
 impl<'a> Chunk<'a> {
     /// The words of a chunk that has nothing but words of the first choice, and whether they are thought.
-    pub(crate) fn only_words(&self) -> Option<(&'a RawValue, bool)> {
+    pub(crate) fn only_words(&self) -> Option<(Json<'a>, bool)> {
         let choices = self.choices.as_ref()?;
         let choice = choices.first.as_ref().filter(|_| choices.others.is_empty() && self.usage.is_none())?;
         if choice.index.unwrap_or_default() > 0 || choice.finish_reason.is_some() {
@@ -104,7 +103,7 @@ impl<'a> Chunk<'a> {
             (None, Some(thought)) => (thought, true),
             _ => return None,
         };
-        words.0.get().starts_with('"').then_some(words)
+        words.0.is_string().then_some(words)
     }
 
     pub(crate) fn read(&self, scribe: &mut Scribe, indices: &mut Indices) {
@@ -136,7 +135,7 @@ impl Choice<'_> {
             scribe.thought(reasoning);
         }
         for text in [delta.content, delta.refusal].into_iter().flatten() {
-            if text.get().starts_with('"') {
+            if text.is_string() {
                 scribe.said(text);
             } else {
                 // Some give a list of blocks. What is wrong with it is for the client to find out.
@@ -157,7 +156,7 @@ impl Choice<'_> {
     }
 }
 
-fn each_call(calls: &RawValue, scribe: &mut Scribe, indices: &mut Indices) -> Option<()> {
+fn each_call(calls: Json<'_>, scribe: &mut Scribe, indices: &mut Indices) -> Option<()> {
     let mut cursor = Cursor::new(calls.get());
     cursor.open(b'[').ok()?;
     while cursor.has_element(b']').ok()? {
@@ -172,7 +171,9 @@ impl CallDelta<'_> {
         let known = indices.find(self.index, self.id, scribe);
         let call = known.unwrap_or_else(|| {
             let call = scribe.call(self.id, function.name);
-            indices.0.push((self.index, call));
+            if call != usize::MAX {
+                indices.0.push((self.index, call));
+            }
             call
         });
         if let Some(args) = function.arguments {
@@ -184,7 +185,7 @@ impl CallDelta<'_> {
 impl Indices {
     /// The call that a delta goes on with. Another id makes another call, since some servers number every call 0 or not
     /// at all.
-    fn find(&self, index: Option<u64>, id: Option<&RawValue>, scribe: &Scribe) -> Option<usize> {
+    fn find(&self, index: Option<u64>, id: Option<Json<'_>>, scribe: &Scribe) -> Option<usize> {
         let (_, call) = self.0.iter().rev().find(|(known, _)| *known == index)?;
         let id = id.and_then(string).unwrap_or_default();
         let is_other = scribe.answer.calls.get(*call).is_some_and(|known| !id.is_empty() && known.id != id);

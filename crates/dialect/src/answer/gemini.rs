@@ -1,10 +1,9 @@
 //! Gemini: answers, and the chunks of a stream, which have the same shape.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::Scribe;
-use crate::json::Cursor;
+use crate::json::{Cursor, Json};
 use crate::{Usage, gemini};
 
 /// An answer, or a part of one.
@@ -12,13 +11,13 @@ use crate::{Usage, gemini};
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Chunk<'a> {
     #[serde(borrow)]
-    pub(crate) response_id: Option<&'a RawValue>,
+    pub(crate) response_id: Option<Json<'a>>,
     #[serde(borrow)]
-    pub(crate) model_version: Option<&'a RawValue>,
+    pub(crate) model_version: Option<Json<'a>>,
     #[serde(borrow)]
-    candidates: Option<&'a RawValue>,
+    candidates: Option<Json<'a>>,
     #[serde(borrow)]
-    pub(crate) usage_metadata: Option<&'a RawValue>,
+    pub(crate) usage_metadata: Option<Json<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -28,13 +27,13 @@ struct Candidate<'a> {
     #[serde(borrow)]
     content: Option<Content<'a>>,
     #[serde(borrow)]
-    finish_reason: Option<&'a RawValue>,
+    finish_reason: Option<Json<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Content<'a> {
     #[serde(borrow)]
-    parts: Option<&'a RawValue>,
+    parts: Option<Json<'a>>,
 }
 
 pub(crate) fn read_whole(body: &str, scribe: &mut Scribe) -> Option<()> {
@@ -47,7 +46,7 @@ pub(crate) fn read_whole(body: &str, scribe: &mut Scribe) -> Option<()> {
 
 impl<'a> Chunk<'a> {
     /// The words of a chunk that has nothing but words of the first candidate, and whether they are thought.
-    pub(crate) fn only_words(&self) -> Option<(&'a RawValue, bool)> {
+    pub(crate) fn only_words(&self) -> Option<(Json<'a>, bool)> {
         let mut candidates = Cursor::new(self.candidates?.get());
         candidates.open(b'[').ok()?;
         candidates.has_element(b']').ok()?.then_some(())?;
@@ -72,7 +71,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-fn each_candidate(candidates: &RawValue, scribe: &mut Scribe) -> Option<()> {
+fn each_candidate(candidates: Json<'_>, scribe: &mut Scribe) -> Option<()> {
     let mut cursor = Cursor::new(candidates.get());
     cursor.open(b'[').ok()?;
     while cursor.has_element(b']').ok()? {

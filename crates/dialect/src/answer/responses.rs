@@ -1,49 +1,48 @@
 //! The Responses API: whole responses, which also come with the last event of a stream.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::Scribe;
 use crate::Usage;
 use crate::content;
-use crate::json::{Cursor, string};
+use crate::json::{Cursor, Json, string};
 
 /// A response.
 #[derive(Deserialize)]
 pub(crate) struct Response<'a> {
     #[serde(borrow)]
-    pub(crate) id: Option<&'a RawValue>,
+    pub(crate) id: Option<Json<'a>>,
     #[serde(borrow)]
-    pub(crate) model: Option<&'a RawValue>,
+    pub(crate) model: Option<Json<'a>>,
     #[serde(borrow)]
-    status: Option<&'a RawValue>,
+    status: Option<Json<'a>>,
     #[serde(borrow)]
-    output: Option<&'a RawValue>,
+    output: Option<Json<'a>>,
     #[serde(borrow)]
-    usage: Option<&'a RawValue>,
+    usage: Option<Json<'a>>,
 }
 
 /// One item of the output.
 #[derive(Deserialize)]
 pub(crate) struct Item<'a> {
     #[serde(rename = "type", borrow)]
-    pub(crate) kind: Option<&'a RawValue>,
+    pub(crate) kind: Option<Json<'a>>,
     #[serde(borrow)]
-    pub(crate) id: Option<&'a RawValue>,
+    pub(crate) id: Option<Json<'a>>,
     #[serde(borrow)]
-    call_id: Option<&'a RawValue>,
+    call_id: Option<Json<'a>>,
     #[serde(borrow)]
-    name: Option<&'a RawValue>,
+    name: Option<Json<'a>>,
     #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
+    arguments: Option<Json<'a>>,
     #[serde(borrow)]
-    input: Option<&'a RawValue>,
+    input: Option<Json<'a>>,
     #[serde(borrow)]
-    action: Option<&'a RawValue>,
+    action: Option<Json<'a>>,
     #[serde(borrow)]
-    content: Option<&'a RawValue>,
+    content: Option<Json<'a>>,
     #[serde(borrow)]
-    summary: Option<&'a RawValue>,
+    summary: Option<Json<'a>>,
 }
 
 pub(crate) fn read_whole(body: &str, scribe: &mut Scribe) -> Option<()> {

@@ -1,9 +1,7 @@
 //! Writes an answer down while it comes.
 
-use serde_json::value::RawValue;
-
 use super::{Answer, Call};
-use crate::json::{push_unescaped, string, unquoted};
+use crate::json::{Json, push_unescaped, string};
 use crate::stream::Watch;
 
 /// What has been read of an answer so far.
@@ -37,8 +35,8 @@ impl Scribe {
     }
 
     /// Notes who answers; what comes first counts.
-    pub(crate) fn identify(&mut self, id: Option<&RawValue>, model: Option<&RawValue>) {
-        let note = |known: &mut Option<String>, value: Option<&RawValue>| {
+    pub(crate) fn identify(&mut self, id: Option<Json<'_>>, model: Option<Json<'_>>) {
+        let note = |known: &mut Option<String>, value: Option<Json<'_>>| {
             if known.is_none() {
                 *known = value.and_then(string).filter(|text| !text.is_empty()).map(String::from);
             }
@@ -47,22 +45,22 @@ impl Scribe {
         note(&mut self.answer.model, model);
     }
 
-    pub(crate) fn ended(&mut self, reason: Option<&RawValue>) {
+    pub(crate) fn ended(&mut self, reason: Option<Json<'_>>) {
         if let Some(reason) = reason.and_then(string) {
             self.answer.finish = Some(reason.into_owned());
         }
     }
 
     /// Takes words of the answer, a JSON string.
-    pub(crate) fn said(&mut self, text: &RawValue) {
-        if let Some(inside) = unquoted(text) {
+    pub(crate) fn said(&mut self, text: Json<'_>) {
+        if let Some(inside) = text.inside() {
             self.words(inside, false);
         }
     }
 
     /// Takes what the model thinks, a JSON string.
-    pub(crate) fn thought(&mut self, text: &RawValue) {
-        if let Some(inside) = unquoted(text) {
+    pub(crate) fn thought(&mut self, text: Json<'_>) {
+        if let Some(inside) = text.inside() {
             self.words(inside, true);
         }
     }
@@ -83,7 +81,7 @@ impl Scribe {
     }
 
     /// Takes words that count but that nobody follows, like those of a second choice.
-    pub(crate) fn murmured(&mut self, text: &RawValue) {
+    pub(crate) fn murmured(&mut self, text: Json<'_>) {
         self.answer.text_bytes += text.get().len() as u64;
     }
 
@@ -93,10 +91,10 @@ impl Scribe {
     }
 
     /// Begins a call, and returns its place for [`Self::arguments`].
-    pub(crate) fn call(&mut self, id: Option<&RawValue>, tool: Option<&RawValue>) -> usize {
+    pub(crate) fn call(&mut self, id: Option<Json<'_>>, tool: Option<Json<'_>>) -> usize {
         // A call without the end of its arguments is worse than a chant.
         self.stop_watching();
-        let text = |value: Option<&RawValue>| value.and_then(string).unwrap_or_default().into_owned();
+        let text = |value: Option<Json<'_>>| value.and_then(string).unwrap_or_default().into_owned();
         let call = Call { id: text(id), tool: text(tool), args: String::new() };
         self.call_bytes += call.id.len() + call.tool.len();
         if self.answer.calls.len() < MAX_CALLS && self.call_bytes <= MAX_CALL_BYTES {
@@ -107,8 +105,8 @@ impl Scribe {
     }
 
     /// Appends to the arguments of a call: a string is decoded, anything else is its JSON text.
-    pub(crate) fn arguments(&mut self, call: usize, args: &RawValue) {
-        let inside = unquoted(args);
+    pub(crate) fn arguments(&mut self, call: usize, args: Json<'_>) {
+        let inside = args.inside();
         let text = inside.map_or(args.get(), |inside| decoded(inside, &mut self.scratch));
         self.answer.text_bytes += text.len() as u64;
         self.call_bytes += text.len();

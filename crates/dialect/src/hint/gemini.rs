@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Hint, Placement, Request};
-use crate::json::string;
+use crate::json::{Json, string};
 use crate::splice::{Splice, quoted};
 
 pub(super) fn changes(request: &Request<'_>, hint: &Hint<'_>) -> Option<Vec<Splice>> {
@@ -52,6 +52,6 @@ pub(super) fn changes(request: &Request<'_>, hint: &Hint<'_>) -> Option<Vec<Spli
 
 fn role(request: &Request<'_>, content: &Range<usize>) -> Option<String> {
     let place = request.string_in(content, "role")?;
-    let value = serde_json::from_str(request.text(&place)).ok()?;
+    let value: Json<'_> = serde_json::from_str(request.text(&place)).ok()?;
     string(value).map(std::borrow::Cow::into_owned)
 }

@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
-use serde_json::value::RawValue;
 
-use super::escape::{unescaped, unquoted};
+use super::Json;
 
 /// A JSON string, borrowed from the input where it has no escapes.
 ///
@@ -48,13 +47,14 @@ impl<'de> Visitor<'de> for TextVisitor {
 }
 
 /// The words of any JSON value: a string is decoded, everything else is its JSON text.
-pub fn words(value: &RawValue) -> Cow<'_, str> {
-    string(value).unwrap_or(Cow::Borrowed(value.get()))
+pub fn words<'a>(value: impl Into<Json<'a>>) -> Cow<'a, str> {
+    let value = value.into();
+    value.string().unwrap_or(Cow::Borrowed(value.get()))
 }
 
 /// The decoded string, when the value is one.
-pub fn string(value: &RawValue) -> Option<Cow<'_, str>> {
-    unquoted(value).map(unescaped)
+pub fn string<'a>(value: impl Into<Json<'a>>) -> Option<Cow<'a, str>> {
+    value.into().string()
 }
 
 /// A short number for long words (FNV-1a): the same words always have the same one.
@@ -66,6 +66,8 @@ pub fn hash(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::value::RawValue;
+
     use super::*;
 
     #[test]

@@ -1,12 +1,11 @@
 //! Anthropic: events around the blocks of a message.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::template::Template;
 use crate::answer::Scribe;
 use crate::answer::anthropic::Message;
-use crate::json::unquoted;
+use crate::json::Json;
 use crate::{Answer, Usage};
 
 #[derive(Debug, Default)]
@@ -23,7 +22,7 @@ pub(super) struct Stream {
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(rename = "type", borrow)]
-    kind: &'a RawValue,
+    kind: Json<'a>,
     index: Option<u64>,
     #[serde(borrow)]
     delta: Option<Delta<'a>>,
@@ -32,33 +31,33 @@ struct Event<'a> {
     #[serde(borrow)]
     content_block: Option<Block<'a>>,
     #[serde(borrow)]
-    usage: Option<&'a RawValue>,
+    usage: Option<Json<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Delta<'a> {
     #[serde(borrow)]
-    text: Option<&'a RawValue>,
+    text: Option<Json<'a>>,
     #[serde(borrow)]
-    thinking: Option<&'a RawValue>,
+    thinking: Option<Json<'a>>,
     #[serde(borrow)]
-    partial_json: Option<&'a RawValue>,
+    partial_json: Option<Json<'a>>,
     #[serde(borrow)]
-    stop_reason: Option<&'a RawValue>,
+    stop_reason: Option<Json<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Block<'a> {
     #[serde(rename = "type", borrow)]
-    kind: Option<&'a RawValue>,
+    kind: Option<Json<'a>>,
     #[serde(borrow)]
-    id: Option<&'a RawValue>,
+    id: Option<Json<'a>>,
     #[serde(borrow)]
-    name: Option<&'a RawValue>,
+    name: Option<Json<'a>>,
     #[serde(borrow)]
-    input: Option<&'a RawValue>,
+    input: Option<Json<'a>>,
     #[serde(borrow)]
-    text: Option<&'a RawValue>,
+    text: Option<Json<'a>>,
 }
 
 impl Stream {
@@ -70,7 +69,7 @@ impl Stream {
             return;
         }
         let Ok(event) = serde_json::from_str::<Event<'_>>(data) else { return };
-        match unquoted(event.kind).unwrap_or_default() {
+        match event.kind.inside().unwrap_or_default() {
             "content_block_delta" => {
                 if let Some(delta) = &event.delta {
                     self.hear_delta(delta, scribe);
@@ -112,11 +111,11 @@ impl Stream {
     }
 
     fn begin(&mut self, block: &Block<'_>, scribe: &mut Scribe) {
-        match block.kind.and_then(unquoted).unwrap_or_default() {
+        match block.kind.and_then(Json::inside).unwrap_or_default() {
             "tool_use" => {
                 let call = scribe.call(block.id, block.name);
                 // The input is empty at first and comes in pieces, but some servers give all of it here.
-                if let Some(input) = block.input.filter(|input| !is_empty(input)) {
+                if let Some(input) = block.input.filter(|input| !is_empty(*input)) {
                     scribe.arguments(call, input);
                 }
                 self.call = Some(call);
@@ -148,12 +147,12 @@ impl Stream {
     }
 }
 
-fn report(usage: Option<&RawValue>, scribe: &mut Scribe) {
+fn report(usage: Option<Json<'_>>, scribe: &mut Scribe) {
     if let Some(usage) = usage.and_then(|usage| Usage::anthropic(scribe.answer.usage, usage)) {
         scribe.answer.usage = Some(usage);
     }
 }
 
-fn is_empty(object: &RawValue) -> bool {
+fn is_empty(object: Json<'_>) -> bool {
     object.get().strip_prefix('{').is_some_and(|rest| rest.trim_ascii_start() == "}")
 }

@@ -1,11 +1,10 @@
 //! Chat completions: chunks, and a last word.
 
-use serde_json::value::RawValue;
-
 use super::template::Template;
 use crate::Answer;
 use crate::answer::Scribe;
 use crate::answer::chat::{Chunk, Indices};
+use crate::json::Json;
 use crate::splice::quoted;
 
 #[derive(Debug, Default)]
@@ -38,7 +37,7 @@ impl Stream {
         }
         if self.created.is_none() {
             let is_number = |value: &&str| value.bytes().all(|byte| byte.is_ascii_digit());
-            self.created = chunk.created.map(RawValue::get).filter(is_number).map(str::to_owned);
+            self.created = chunk.created.map(Json::get).filter(is_number).map(str::to_owned);
         }
     }
 

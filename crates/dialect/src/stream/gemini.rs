@@ -1,10 +1,9 @@
 //! Gemini: chunks, of which the last one has a reason.
 
-use serde_json::value::RawValue;
-
 use super::template::Template;
 use crate::answer::Scribe;
 use crate::answer::gemini::Chunk;
+use crate::json::Json;
 use crate::splice::quoted;
 use crate::{Answer, Usage};
 
@@ -29,7 +28,7 @@ impl Stream {
         }
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else { return };
         chunk.read(scribe);
-        self.note_usage(chunk.usage_metadata.map_or("", RawValue::get));
+        self.note_usage(chunk.usage_metadata.map_or("", Json::get));
         if let Some((words, is_thought)) = chunk.only_words() {
             let template = Template::of(data, [Some(words), chunk.usage_metadata, None]);
             self.plain = template.map(|template| (template, is_thought));

@@ -3,12 +3,11 @@
 mod closing;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::template::Template;
 use crate::answer::Scribe;
 use crate::answer::responses::{Item, Response};
-use crate::json::{push_unescaped, unquoted};
+use crate::json::{Json, push_unescaped};
 
 #[derive(Debug, Default)]
 pub(super) struct Stream {
@@ -62,23 +61,23 @@ const MAX_KEPT: usize = 2 << 20;
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(rename = "type", borrow)]
-    kind: &'a RawValue,
+    kind: Json<'a>,
     #[serde(borrow)]
-    sequence_number: Option<&'a RawValue>,
+    sequence_number: Option<Json<'a>>,
     output_index: Option<u64>,
     #[serde(alias = "summary_index")]
     content_index: Option<u64>,
     #[serde(borrow)]
-    delta: Option<&'a RawValue>,
+    delta: Option<Json<'a>>,
     #[serde(borrow)]
-    response: Option<&'a RawValue>,
+    response: Option<Json<'a>>,
     #[serde(borrow)]
-    item: Option<&'a RawValue>,
+    item: Option<Json<'a>>,
     #[serde(borrow)]
-    part: Option<&'a RawValue>,
+    part: Option<Json<'a>>,
     /// Bytes without a meaning that hide how long an event is.
     #[serde(borrow)]
-    obfuscation: Option<&'a RawValue>,
+    obfuscation: Option<Json<'a>>,
 }
 
 impl Stream {
@@ -93,7 +92,7 @@ impl Stream {
         let Ok(event) = serde_json::from_str::<Event<'_>>(data) else { return };
         let number = event.sequence_number.and_then(|number| number.get().parse().ok());
         self.sequence = number.unwrap_or(self.sequence);
-        let kind = unquoted(event.kind).unwrap_or_default();
+        let kind = event.kind.inside().unwrap_or_default();
         let part = match kind {
             "response.output_text.delta" => Some(PartKind::Said),
             "response.reasoning_text.delta" => Some(PartKind::Thought),
@@ -103,7 +102,7 @@ impl Stream {
         match (part, event.delta) {
             (Some(part), Some(delta)) => {
                 let index = event.content_index.unwrap_or_default();
-                self.write(part, index, unquoted(delta).unwrap_or_default(), scribe);
+                self.write(part, index, delta.inside().unwrap_or_default(), scribe);
                 let values = [Some(delta), event.sequence_number, event.obfuscation];
                 self.plain = Template::of(data, values).map(|template| (template, part, index));
             }
@@ -143,7 +142,10 @@ impl Stream {
                 open.for_each(|part| part.is_open = false);
             }
             "response.content_part.added" | "response.reasoning_summary_part.added" => {
-                self.begin_part(event);
+                if let Some(part) = event.part {
+                    self.keep(part.get(), scribe);
+                    self.begin_part(part, event.content_index.unwrap_or_default());
+                }
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
                 self.complete = true;
@@ -155,32 +157,31 @@ impl Stream {
         }
     }
 
-    fn begin(&mut self, item: &RawValue, index: u64, scribe: &mut Scribe) {
+    fn begin(&mut self, item: Json<'_>, index: u64, scribe: &mut Scribe) {
         let Ok(item) = serde_json::from_str::<Item<'_>>(item.get()) else { return };
-        let text = |value: Option<&RawValue>| value.and_then(unquoted).unwrap_or_default().to_owned();
+        let text = |value: Option<Json<'_>>| value.and_then(Json::inside).unwrap_or_default().to_owned();
         let (id, kind) = (text(item.id), text(item.kind));
-        if !matches!(kind.as_str(), "message" | "reasoning") {
-            // A call, whoever runs it: its end must come from the provider.
+        if !matches!(kind.as_str(), "message" | "reasoning") || self.open.is_some() {
+            // A call, whoever runs it, or several items at once: their end must come from the provider.
             scribe.stop_watching();
         }
         self.open = Some(OpenItem { id, kind, index, parts: Vec::new() });
     }
 
-    fn begin_part(&mut self, event: &Event<'_>) {
+    fn begin_part(&mut self, part: Json<'_>, index: u64) {
         #[derive(Deserialize)]
         struct Kind<'a> {
             #[serde(rename = "type", borrow)]
-            kind: Option<&'a RawValue>,
+            kind: Option<Json<'a>>,
         }
-        let part = event.part.and_then(|part| serde_json::from_str::<Kind<'_>>(part.get()).ok());
-        let kind = match part.and_then(|part| part.kind).and_then(unquoted) {
+        let part = serde_json::from_str::<Kind<'_>>(part.get()).ok();
+        let kind = match part.and_then(|part| part.kind).and_then(Json::inside) {
             Some("output_text") => PartKind::Said,
             Some("reasoning_text") => PartKind::Thought,
             Some("summary_text") => PartKind::Summary,
             _ => return,
         };
         if let Some(item) = &mut self.open {
-            let index = event.content_index.unwrap_or_default();
             item.parts.push(Part { kind, index, text: String::new(), is_open: true });
         }
     }
@@ -200,7 +201,7 @@ impl Stream {
         scribe.words(inside, kind != PartKind::Said);
     }
 
-    fn end(&mut self, item: &RawValue, scribe: &mut Scribe) {
+    fn end(&mut self, item: Json<'_>, scribe: &mut Scribe) {
         self.open = None;
         if let Ok(item) = serde_json::from_str::<Item<'_>>(item.get()) {
             item.read_call(scribe);
@@ -218,12 +219,12 @@ impl Stream {
             scribe.stop_watching();
         }
         if scribe.watch.is_none() {
-            (self.response, self.done) = (None, Vec::new());
+            (self.response, self.done, self.open) = (None, Vec::new(), None);
         }
     }
 }
 
-fn read_response(response: &RawValue, scribe: &mut Scribe) {
+fn read_response(response: Json<'_>, scribe: &mut Scribe) {
     if let Ok(response) = serde_json::from_str::<Response<'_>>(response.get()) {
         response.read_frame(scribe);
     }

@@ -1,6 +1,6 @@
 //! Events that differ from the one before in a few values only, which are read without parsing.
 
-use serde_json::value::RawValue;
+use crate::json::Json;
 
 /// The form of an event: all of its bytes but for some values.
 ///
@@ -35,10 +35,10 @@ pub(super) const VALUES: usize = 3;
 
 impl Template {
     /// The form of an event in which these values, parts of `data` in any order, may change.
-    pub(super) fn of(data: &str, values: [Option<&RawValue>; VALUES]) -> Option<Self> {
+    pub(super) fn of(data: &str, values: [Option<Json<'_>>; VALUES]) -> Option<Self> {
         let mut places = Vec::with_capacity(VALUES);
         for (index, value) in values.into_iter().enumerate() {
-            if let Some(value) = value.map(RawValue::get) {
+            if let Some(value) = value.map(Json::get) {
                 let start = (value.as_ptr() as usize).checked_sub(data.as_ptr() as usize)?;
                 places.push((start..start + value.len(), Kind::of(value)?, index));
             }
@@ -139,11 +139,11 @@ mod tests {
     #[derive(Deserialize)]
     struct Event<'a> {
         #[serde(borrow)]
-        text: Option<&'a RawValue>,
+        text: Option<Json<'a>>,
         #[serde(borrow)]
-        number: Option<&'a RawValue>,
+        number: Option<Json<'a>>,
         #[serde(borrow)]
-        usage: Option<&'a RawValue>,
+        usage: Option<Json<'a>>,
     }
 
     fn template(data: &str) -> Template {

@@ -91,6 +91,19 @@ fn nothing_is_appended_between_a_call_and_its_result() {
 }
 
 #[test]
+fn nothing_is_appended_where_calls_are_too_many_to_be_told_apart() {
+    let calls: Vec<_> = (0..300).map(|id| format!(r#"{{"id":"{id}","function":{{"name":"f"}}}}"#)).collect();
+    let results: Vec<_> =
+        (0..256).map(|id| format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"x"}}"#)).collect();
+    let body = format!(
+        r#"{{"messages":[{{"role":"assistant","tool_calls":[{}]}},{}]}}"#,
+        calls.join(","),
+        results.join(",")
+    );
+    assert_eq!(edited(Dialect::Chat, Placement::Append, &body), None);
+}
+
+#[test]
 fn a_body_without_messages_or_with_a_signature_is_not_edited() {
     for dialect in Dialect::ALL {
         for placement in PLACEMENTS {

@@ -1,11 +1,12 @@
 //! The events that end a stream of the Responses API validly.
 
 use super::{OpenItem, Part, PartKind, Stream};
+use crate::Answer;
 use crate::splice::{Object, Splice, quoted};
 
 impl Stream {
     /// Everything that is open ends, then the response does, incomplete.
-    pub(in crate::stream) fn closing(&self) -> String {
+    pub(in crate::stream) fn closing(&self, answer: &Answer) -> String {
         let mut events = Events { text: String::new(), sequence: self.sequence };
         let mut output = self.done.clone();
         if let Some(item) = &self.open {
@@ -15,7 +16,7 @@ impl Stream {
             events.add("response.output_item.done", &fields);
             output.push(whole);
         }
-        let response = self.whole(&output);
+        let response = self.whole(&output, answer);
         events.add("response.incomplete", &format!(r#""response":{response}"#));
         // The Python SDK's helper takes its final response from this event alone; the status in it stays what it is.
         events.add("response.completed", &format!(r#""response":{response}"#));
@@ -23,14 +24,16 @@ impl Stream {
     }
 
     /// The response as it was created, with what has become of it.
-    fn whole(&self, output: &[String]) -> String {
-        let created = self.response.as_deref().unwrap_or("{}");
+    fn whole(&self, output: &[String], answer: &Answer) -> String {
+        let text = |value: &Option<String>| quoted(value.as_deref().unwrap_or_default());
+        let (id, model) = (text(&answer.id), text(&answer.model));
+        let plain = || format!(r#"{{"id":{id},"object":"response","model":{model}}}"#);
+        let mut response = self.response.clone().unwrap_or_else(plain);
         let fields = [
             ("status", "\"incomplete\"".to_owned()),
             ("incomplete_details", r#"{"reason":"max_output_tokens"}"#.to_owned()),
             ("output", format!("[{}]", output.join(","))),
         ];
-        let mut response = created.to_owned();
         for (name, value) in fields {
             let Some(object) = Object::at(&response, 0..response.len(), &[name]) else { continue };
             let change = match object.get(name) {

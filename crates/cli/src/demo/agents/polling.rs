@@ -1,6 +1,8 @@
 //! An agent that waits, as it should.
 
-use super::script::{Agent, says, works};
+use loopbreaker_dialect::Dialect;
+
+use crate::demo::script::{Agent, Voice, says, works};
 
 pub(super) fn agent() -> Agent {
     let mut steps = vec![works("start_job", r#"{"job":"reindex"}"#, r#"{"id":"job-7","state":"queued"}"#)];
@@ -12,8 +14,9 @@ pub(super) fn agent() -> Agent {
     steps.push(says("The index is rebuilt."));
     Agent {
         name: "polling",
-        about: "starts a job and asks ten times how far it is",
-        lesson: "equal calls, but each answer is new: waiting is not looping",
+        task: "Rebuild the search index.",
+        voice: Voice { dialect: Dialect::Anthropic, model: "claude-sonnet-5-5", streams: false },
+        lesson: "asks ten times how far a job is, and each answer is new: waiting is not looping",
         steps,
     }
 }

@@ -1,6 +1,8 @@
 //! An agent that says the same in other words.
 
-use super::script::{Agent, fails, works};
+use loopbreaker_dialect::Dialect;
+
+use crate::demo::script::{Agent, Voice, fails, works};
 
 pub(super) fn agent() -> Agent {
     let mut steps = vec![works("search", r#"{"query":"internal wiki address"}"#, "wiki.corp.example")];
@@ -22,8 +24,9 @@ pub(super) fn agent() -> Agent {
     }
     Agent {
         name: "paraphrase-loop",
-        about: "tries another flag each time, and is denied each time",
-        lesson: "no two calls are equal, but they all come to the same",
+        task: "Restart the wiki.",
+        voice: Voice { dialect: Dialect::Gemini, model: "gemini-3.1-pro", streams: false },
+        lesson: "tries another flag each time and is denied each time: no two calls are equal, but all come to the same",
         steps,
     }
 }

@@ -1,6 +1,8 @@
 //! An agent that does the same again and hopes.
 
-use super::script::{Agent, fails, works};
+use loopbreaker_dialect::Dialect;
+
+use crate::demo::script::{Agent, Voice, fails, works};
 
 pub(super) fn agent() -> Agent {
     let mut steps = vec![
@@ -13,8 +15,9 @@ pub(super) fn agent() -> Agent {
     }
     Agent {
         name: "exact-loop",
-        about: "runs a failing deployment again and again",
-        lesson: "the same call, the same error, nothing changed in between",
+        task: "Deploy the shop.",
+        voice: Voice { dialect: Dialect::Anthropic, model: "claude-sonnet-5-5", streams: false },
+        lesson: "runs a failing deployment again and again: the same call, the same error, nothing changed in between",
         steps,
     }
 }

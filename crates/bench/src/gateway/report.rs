@@ -1,0 +1,298 @@
+//! Tables of what was measured, and what the floors say to it.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::Row;
+use super::load::Done;
+
+/// Everything that was measured in one run.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Which peers, by their own words.
+    pub peers: Vec<String>,
+    /// The rows, each with every target.
+    pub measured: Vec<Measured>,
+    /// Memory.
+    pub held: Option<Held>,
+    /// The machine's load before and after.
+    pub load_average: (f64, f64),
+}
+
+/// One row.
+#[derive(Debug)]
+pub struct Measured {
+    /// What was sent.
+    pub row: &'static Row,
+    /// What came of it, by target; nginx is the first.
+    pub told: Vec<Told>,
+    /// Bytes of a body, on average.
+    pub mean_bytes: f64,
+}
+
+/// What one target did in one row.
+#[derive(Debug)]
+pub struct Told {
+    /// Who.
+    pub name: &'static str,
+    /// Requests that were taken up from earlier ones and those that were read whole, where that is known.
+    pub resumed: Option<(f64, f64)>,
+    /// Resident memory after the row.
+    pub resident: u64,
+    /// Microseconds of processor time per request, of each round.
+    cpu: Vec<f64>,
+    /// Requests per second, of each round.
+    rates: Vec<f64>,
+    /// Nanoseconds of each request.
+    latencies: Vec<u64>,
+}
+
+/// What is held for sessions.
+#[derive(Debug)]
+pub struct Held {
+    /// Resident memory before the first request.
+    pub idle: u64,
+    /// Sessions that sent a request.
+    pub sent: u64,
+    /// Sessions that are remembered.
+    pub remembered: f64,
+    /// Resident memory after the last request.
+    pub resident: u64,
+    /// How fast they came.
+    pub per_second: f64,
+}
+
+impl Told {
+    pub(super) const fn new(name: &'static str) -> Self {
+        Self { name, resumed: None, resident: 0, cpu: Vec::new(), rates: Vec::new(), latencies: Vec::new() }
+    }
+
+    /// Takes a round in.
+    pub(super) fn add(&mut self, used: Option<Duration>, done: Done) {
+        let requests = done.latencies.len().max(1) as f64;
+        self.cpu.extend(used.map(|used| used.as_secs_f64() * 1e6 / requests));
+        self.rates.push(requests / done.elapsed.as_secs_f64());
+        self.latencies.extend(done.latencies);
+    }
+
+    /// Processor time as a multiple of what another one took in the same rounds.
+    fn ratios(&self, other: &Self) -> Quartiles {
+        Quartiles::of(self.cpu.iter().zip(&other.cpu).map(|(ours, theirs)| ours / theirs).collect())
+    }
+
+    /// The time within which this share of the requests was answered.
+    fn latency(&self, share: f64) -> Duration {
+        let mut sorted = self.latencies.clone();
+        sorted.sort_unstable();
+        let at = (sorted.len() as f64 * share) as usize;
+        Duration::from_nanos(sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0))
+    }
+}
+
+/// The middle of some values, and that of each half.
+struct Quartiles {
+    first: f64,
+    median: f64,
+    third: f64,
+}
+
+impl Quartiles {
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| {
+            let place = share * values.len().saturating_sub(1) as f64;
+            let (low, high) = (place.floor() as usize, place.ceil() as usize);
+            let value = |at: usize| values.get(at).copied().unwrap_or(f64::NAN);
+            value(low) + (value(high) - value(low)) * place.fract()
+        };
+        Self { first: at(0.25), median: at(0.5), third: at(0.75) }
+    }
+}
+
+impl fmt::Display for Quartiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2} [{:.2}–{:.2}]", self.median, self.first, self.third)
+    }
+}
+
+/// Something that must not be more than it may.
+struct Floor {
+    what: String,
+    measured: f64,
+    at_most: f64,
+    unit: &'static str,
+}
+
+impl Floor {
+    fn holds(&self) -> bool {
+        self.measured <= self.at_most
+    }
+}
+
+impl Report {
+    /// Whether every floor holds that was measured.
+    pub fn holds(&self) -> bool {
+        self.floors().iter().all(Floor::holds)
+    }
+
+    fn floors(&self) -> Vec<Floor> {
+        let mut floors = Vec::new();
+        for Measured { row, told, .. } in &self.measured {
+            let (Some(at_most), [nginx, others @ ..]) = (row.at_most, &told[..]) else { continue };
+            for told in others.iter().filter(|told| told.name.starts_with("loopbreaker")) {
+                let logs = told.name != "loopbreaker";
+                floors.push(Floor {
+                    what: format!("{}{}", row.about, if logs { ", default log" } else { "" }),
+                    measured: told.ratios(nginx).median,
+                    at_most: if logs { at_most.max(Row::AT_MOST_LOGGING) } else { at_most },
+                    unit: " ×",
+                });
+            }
+        }
+        let memory = |what: String, bytes: u64, at_most| Floor {
+            what,
+            measured: bytes as f64 / 1e6,
+            at_most,
+            unit: " MB",
+        };
+        if let Some(held) = &self.held {
+            floors.push(memory("resident memory before the first request".to_owned(), held.idle, 40.0));
+            // Fewer sessions than a million stand for nothing.
+            if held.sent >= 1_000_000 {
+                floors.push(memory(format!("{} sessions", held.sent), held.resident, 1_000.0));
+            }
+        }
+        floors
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (before, after) = self.load_average;
+        writeln!(f, "{}. Load average {before:.1} before, {after:.1} after.\n", self.peers.join(", "))?;
+        if !self.measured.is_empty() {
+            writeln!(
+                f,
+                "| what is sent | to | CPU × nginx [quartiles] | CPU µs | requests/s | p50 | p99 | RSS |"
+            )?;
+            writeln!(f, "|---|---|--:|--:|--:|--:|--:|--:|")?;
+        }
+        for measured in &self.measured {
+            write!(f, "{measured}")?;
+        }
+        if let Some(Held { idle, sent, remembered, resident, per_second }) = &self.held {
+            writeln!(f, "\n| sessions | remembered | resident | requests/s |")?;
+            writeln!(f, "|--:|--:|--:|--:|")?;
+            writeln!(f, "| 0 | 0 | {} MB | |", idle / 1_000_000)?;
+            writeln!(f, "| {sent} | {remembered} | {} MB | {per_second:.0} |", resident / 1_000_000)?;
+        }
+        writeln!(f, "\n| floor | measured | at most | |")?;
+        writeln!(f, "|---|--:|--:|---|")?;
+        for floor in self.floors() {
+            let verdict = if floor.holds() { "✓" } else { "✗" };
+            let Floor { what, measured, at_most, unit } = floor;
+            writeln!(f, "| {what} | {measured:.2}{unit} | {at_most:.2}{unit} | {verdict} |")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, told) in self.told.iter().enumerate() {
+            let about = if at == 0 {
+                format!("{} (on average {:.1} kB)", self.row.about, self.mean_bytes / 1e3)
+            } else {
+                told.resumed.map_or_else(String::new, |(hits, misses)| {
+                    format!("taken up: {:.1} %", hits * 100.0 / (hits + misses).max(1.0))
+                })
+            };
+            let (ratio, cpu) = if told.cpu.is_empty() {
+                (String::new(), String::new())
+            } else {
+                (
+                    told.ratios(&self.told[0]).to_string(),
+                    format!("{:.1}", Quartiles::of(told.cpu.clone()).median),
+                )
+            };
+            let rate = Quartiles::of(told.rates.clone()).median;
+            let (p50, p99) = (millis(told.latency(0.5)), millis(told.latency(0.99)));
+            let resident =
+                if told.resident == 0 { String::new() } else { format!("{} MB", told.resident / 1_000_000) };
+            let name = told.name;
+            writeln!(f, "| {about} | {name} | {ratio} | {cpu} | {rate:.0} | {p50} | {p99} | {resident} |")?;
+        }
+        Ok(())
+    }
+}
+
+fn millis(duration: Duration) -> String {
+    format!("{:.2} ms", duration.as_secs_f64() * 1e3)
+}
+
+/// The text with what stands between the two marks replaced; `None` when it has no such marks.
+pub fn replace_block(text: &str, name: &str, block: &str) -> Option<String> {
+    let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
+    let start = text.find(&open)? + open.len();
+    let end = start + text[start..].find(&close)?;
+    Some(format!("{}\n{}\n\n{}", &text[..start], block.trim_end(), &text[end..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::ROWS;
+    use super::{Done, Held, Measured, Quartiles, Report, Told, replace_block};
+
+    fn told(name: &'static str, micros: &[u64]) -> Told {
+        let mut told = Told::new(name);
+        for micros in micros {
+            let done =
+                Done { latencies: vec![1_000; 10], elapsed: Duration::from_secs(1), ..Done::default() };
+            told.add(Some(Duration::from_micros(micros * 10)), done);
+        }
+        told
+    }
+
+    fn report(ours: &[u64], logging: &[u64]) -> Report {
+        let told = vec![
+            told("nginx", &[10, 20]),
+            told("loopbreaker", ours),
+            told("loopbreaker, default log", logging),
+        ];
+        Report { measured: vec![Measured { row: &ROWS[0], told, mean_bytes: 2e3 }], ..Report::default() }
+    }
+
+    #[test]
+    fn a_ratio_is_taken_within_a_round() {
+        assert!(report(&[13, 26], &[20, 40]).holds());
+        assert!(!report(&[14, 28], &[20, 40]).holds());
+        assert!(!report(&[13, 26], &[21, 42]).holds());
+    }
+
+    #[test]
+    fn memory_has_floors_too() {
+        let held =
+            |idle, resident| Held { idle, sent: 1_000_000, remembered: 1e6, resident, per_second: 1e4 };
+        let report = |held| Report { held: Some(held), ..Report::default() };
+        assert!(report(held(40_000_000, 1_000_000_000)).holds());
+        assert!(!report(held(41_000_000, 1_000_000_000)).holds());
+        assert!(!report(held(40_000_000, 1_100_000_000)).holds());
+    }
+
+    #[test]
+    fn quartiles_lie_between_values() {
+        let Quartiles { first, median, third } = Quartiles::of(vec![4.0, 1.0, 3.0, 2.0]);
+        assert_eq!([first, median, third].map(|value| (value * 100.0) as u32), [175, 250, 325]);
+    }
+
+    #[test]
+    fn only_what_stands_between_the_marks_is_replaced() {
+        let text = "a\n<!-- x -->\nold\n<!-- end of x -->\nb\n";
+        let replaced = replace_block(text, "x", "new\n").unwrap();
+        assert_eq!(replaced, "a\n<!-- x -->\n\nnew\n\n<!-- end of x -->\nb\n");
+        assert_eq!(replace_block(&replaced, "x", "new").unwrap(), replaced);
+        assert_eq!(replace_block(text, "y", ""), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! What the verdicts on a synthetic loop come to.
+
+use std::fmt;
+
+use loopbreaker::Action;
+
+use super::synthetic::Judged;
+
+/// What the verdicts come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Conclusion {
+    /// The loop was seen, and something was done about it.
+    Enforced {
+        /// Each action that was taken, and the request at which it was first.
+        actions: Vec<(Action, usize)>,
+    },
+    /// The gateway judges and tells nobody.
+    Shadow,
+    /// Something else refused the requests before there was a loop: a limit, a kill switch.
+    Stopped {
+        /// The word of the refusal.
+        code: String,
+        /// The request that was refused.
+        request: usize,
+    },
+    /// The loop went through.
+    Ignored,
+}
+
+impl Conclusion {
+    pub(super) fn of(judged: &[Judged]) -> Self {
+        if judged.iter().all(|judged| judged.verdict.is_none()) {
+            return Self::Shadow;
+        }
+        let mut actions: Vec<(Action, usize)> = Vec::new();
+        for Judged { verdict, seen, request, .. } in judged {
+            if let (Some(action), Some(_)) = (*verdict, seen)
+                && action > actions.last().map_or(Action::Allow, |(strictest, _)| *strictest)
+            {
+                actions.push((action, *request));
+            }
+        }
+        if !actions.is_empty() {
+            return Self::Enforced { actions };
+        }
+        match judged.iter().find(|judged| judged.is_refused()) {
+            Some(Judged { code, request, status, .. }) => Self::Stopped {
+                code: code.clone().unwrap_or_else(|| format!("status {status}")),
+                request: *request,
+            },
+            None => Self::Ignored,
+        }
+    }
+
+    /// Whether the guard is there and looks.
+    pub(super) const fn is_alive(&self) -> bool {
+        !matches!(self, Self::Ignored)
+    }
+
+    /// What is in force, in one word.
+    pub(super) const fn mode(&self) -> &'static str {
+        match self {
+            Self::Enforced { .. } | Self::Stopped { .. } => "enforce",
+            Self::Shadow => "shadow",
+            Self::Ignored => "none",
+        }
+    }
+}
+
+impl fmt::Display for Conclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Enforced { actions } => {
+                let told: Vec<String> = actions
+                    .iter()
+                    .map(|(action, request)| format!("{action} at request {request}"))
+                    .collect();
+                write!(f, "the guard is alive: {}", told.join(", "))
+            }
+            Self::Shadow => f.write_str("the guard is alive, but in shadow: nothing is enforced"),
+            Self::Stopped { code, request } => write!(
+                f,
+                "the guard is alive, but refused request {request} before there was a loop: {code}; whether loops are \
+                 seen is not known"
+            ),
+            Self::Ignored => f.write_str(
+                "the gateway answers, but the loop went through: no policy acts on loops in tool calls of \
+                 POST /v1/chat/completions",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::told::SeenLoop;
+
+    fn judged(verdicts: &[Option<Action>]) -> Vec<Judged> {
+        let judge = |(index, verdict): (usize, &Option<Action>)| Judged {
+            request: index + 1,
+            status: if *verdict == Some(Action::Reject) { 429 } else { 200 },
+            verdict: *verdict,
+            seen: verdict
+                .filter(|verdict| *verdict > Action::Allow)
+                .map(|_| SeenLoop { kind: "repeat".into(), count: index as u64 }),
+            code: None,
+        };
+        verdicts.iter().enumerate().map(judge).collect()
+    }
+
+    #[test]
+    fn each_rung_is_told_with_its_first_request() {
+        use Action::{Allow, Hint, Reject, Throttle, Warn};
+        let ladder = [Allow, Allow, Warn, Hint, Hint, Throttle, Reject].map(Some);
+        let conclusion = Conclusion::of(&judged(&ladder));
+        assert!(conclusion.is_alive());
+        assert_eq!(
+            conclusion.to_string(),
+            "the guard is alive: warn at request 3, hint at request 4, throttle at request 6, reject at request 7"
+        );
+    }
+
+    #[test]
+    fn a_gateway_that_never_tells_a_verdict_is_in_shadow() {
+        let conclusion = Conclusion::of(&judged(&[None, None, None]));
+        assert_eq!((conclusion.mode(), conclusion.is_alive()), ("shadow", true));
+    }
+
+    #[test]
+    fn a_loop_that_goes_through_means_that_nobody_guards() {
+        let conclusion = Conclusion::of(&judged(&[Some(Action::Allow); 12]));
+        assert_eq!((conclusion.mode(), conclusion.is_alive()), ("none", false));
+    }
+
+    #[test]
+    fn a_refusal_without_a_loop_proves_nothing_about_loops() {
+        let mut refused = judged(&[Some(Action::Allow), Some(Action::Reject)]);
+        refused[1] = Judged { seen: None, code: Some("budget_exceeded".into()), ..refused[1].clone() };
+        let conclusion = Conclusion::of(&refused);
+        assert_eq!(conclusion, Conclusion::Stopped { code: "budget_exceeded".into(), request: 2 });
+    }
+}

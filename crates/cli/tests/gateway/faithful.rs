@@ -1,0 +1,7 @@
+//! What passes stays as it is, in both directions.
+
+mod compressed;
+mod headers;
+mod large;
+mod protocols;
+mod streams;

@@ -1,0 +1,13 @@
+//! The gateway as its clients and its operators meet it: the real binary between real sockets, and every attack on it
+//! that we could think of.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails where it stands")]
+#![expect(clippy::panic, reason = "a test that cannot go on fails where it stands")]
+
+mod faithful;
+mod lab;
+mod policies;
+mod provider;
+mod talk;
+mod wire;

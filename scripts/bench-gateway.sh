@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The gateway beside nginx and HAProxy, in one run: processor time per request, latency, memory, floors. Whoever carries
+# the requests has the first core, the load and the upstream have the second.
+#
+#   scripts/bench-gateway.sh                            all of it: about ten minutes
+#   scripts/bench-gateway.sh 2k                         only rows with that in their names, or `memory`
+#   BENCH_SECONDS=0.3 BENCH_ROUNDS=3 BENCH_HELD=50000 scripts/bench-gateway.sh     a quick look
+#   scripts/bench-gateway.sh --markdown docs/benchmarks.md       also writes the tables there
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Debian keeps servers where only root looks.
+PATH="$PATH:/usr/sbin:/sbin"
+scripts/setup.sh nginx haproxy
+if [ "$(nproc)" -lt 2 ]; then
+  echo "bench-gateway: two cores are needed, one for who is measured and one for the load" >&2
+  exit 2
+fi
+
+cargo build --release --quiet --package loopbreaker-cli
+cargo build --release --quiet --package loopbreaker-bench --bin gateway-report
+taskset --cpu-list 1 "${CARGO_TARGET_DIR:-target}/release/gateway-report" "$@"
