@@ -42,6 +42,13 @@ LOOPS = [
         "cycle",
         [call("read_file", path="src/a.rs"), call("read_file", path="src/b.rs")],
         lambda call, n: f"contents of {call.args['path']}",
+        word="read_file",
+    ),
+    Course(
+        "cycle of three",
+        [call("read_file", path=f"src/{name}.rs") for name in "abc"],
+        lambda call, n: f"contents of {call.args['path']}",
+        word="read_file",
     ),
     Course(
         "churn",

@@ -161,7 +161,7 @@ async fn measure_row(row: &'static Row, effort: Effort, targets: &[Target]) -> i
             let fleet = fleet(at).await?;
             let before = targets[at].cpu()?;
             let done = fleet.run(Until::Elapsed(effort.round)).await?;
-            let used = targets[at].cpu()?.zip(before).map(|(after, before)| after - before);
+            let used = targets[at].cpu()?.zip(before).map(|(after, before)| after.saturating_sub(before));
             requests += done.latencies.len() as u64;
             bytes += done.bytes;
             told[at].add(used, done);
@@ -208,9 +208,9 @@ async fn measure_memory(effort: Effort, folder: &Path, upstream: std::net::Socke
     let target = Target::loopbreaker(folder, upstream, Logging::Off, Some(EVERYTHING))?;
     // Each request is the first of its session.
     let shape = Shape { turns: 1, ..SMALL };
-    let work = Rc::new(RefCell::new(Workload::new(&shape, 1, false, false)));
-    let expected = load::answer_len(upstream, &work.borrow_mut().next_request()).await?;
-    let fleet = Fleet::connect(target.address, 64, expected, work).await?;
+    let mut work = Workload::new(&shape, 1, false, false);
+    let expected = load::answer_len(upstream, &work.next_request()).await?;
+    let fleet = Fleet::connect(target.address, 64, expected, Rc::new(RefCell::new(work))).await?;
     let Done { latencies, elapsed, .. } = fleet.run(Until::Requests(effort.held)).await?;
     Ok(Held {
         idle,

@@ -80,12 +80,12 @@ impl Told {
         Quartiles::of(self.cpu.iter().zip(&other.cpu).map(|(ours, theirs)| ours / theirs).collect())
     }
 
-    /// The time within which this share of the requests was answered.
-    fn latency(&self, share: f64) -> Duration {
+    /// The time within which so many of a hundred requests were answered.
+    fn latency(&self, percent: usize) -> Duration {
         let mut sorted = self.latencies.clone();
         sorted.sort_unstable();
-        let at = (sorted.len() as f64 * share) as usize;
-        Duration::from_nanos(sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0))
+        let at = sorted.len().saturating_sub(1) * percent / 100;
+        Duration::from_nanos(sorted.get(at).copied().unwrap_or(0))
     }
 }
 
@@ -99,13 +99,13 @@ struct Quartiles {
 impl Quartiles {
     fn of(mut values: Vec<f64>) -> Self {
         values.sort_unstable_by(f64::total_cmp);
-        let at = |share: f64| {
-            let place = share * values.len().saturating_sub(1) as f64;
-            let (low, high) = (place.floor() as usize, place.ceil() as usize);
-            let value = |at: usize| values.get(at).copied().unwrap_or(f64::NAN);
-            value(low) + (value(high) - value(low)) * place.fract()
+        let value = |at: usize| values.get(at).copied().unwrap_or(f64::NAN);
+        let at = |quarter: usize| {
+            let place = quarter * values.len().saturating_sub(1);
+            let (low, high) = (value(place / 4), value(place.div_ceil(4)));
+            low + (high - low) * (place % 4) as f64 / 4.0
         };
-        Self { first: at(0.25), median: at(0.5), third: at(0.75) }
+        Self { first: at(1), median: at(2), third: at(3) }
     }
 }
 
@@ -216,7 +216,7 @@ impl fmt::Display for Measured {
                 )
             };
             let rate = Quartiles::of(told.rates.clone()).median;
-            let (p50, p99) = (millis(told.latency(0.5)), millis(told.latency(0.99)));
+            let (p50, p99) = (millis(told.latency(50)), millis(told.latency(99)));
             let resident =
                 if told.resident == 0 { String::new() } else { format!("{} MB", told.resident / 1_000_000) };
             let name = told.name;
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn quartiles_lie_between_values() {
         let Quartiles { first, median, third } = Quartiles::of(vec![4.0, 1.0, 3.0, 2.0]);
-        assert_eq!([first, median, third].map(|value| (value * 100.0) as u32), [175, 250, 325]);
+        assert_eq!([first, median, third].map(|value| format!("{value:.2}")), ["1.75", "2.50", "3.25"]);
     }
 
     #[test]

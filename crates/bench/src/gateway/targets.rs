@@ -1,4 +1,4 @@
-//! Who carries the requests: nginx, HAProxy and Loopbreaker, each a process of its own on the first core.
+//! Who carries the requests: nginx, `HAProxy` and Loopbreaker, each a process of its own on the first core.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
