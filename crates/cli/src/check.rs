@@ -4,14 +4,17 @@ mod document;
 mod snippet;
 
 use std::io::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anstyle::{AnsiColor, Style};
+use loopbreaker::Timestamp;
+use loopbreaker_budget::Prices;
 use loopbreaker_config::{Config, Problem};
 
 use crate::args::CheckArgs;
 use crate::config_file::{self, ConfigFile};
 use crate::exit::Exit;
-use crate::failure::{Failure, tell};
+use crate::failure::{Failure, tell, warn};
 use crate::number::counted;
 use crate::terminal::{self, printable, wrap};
 
@@ -23,6 +26,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     } else {
         show(&mut anstream::stdout().lock(), file.as_ref(), &checked)?;
     }
+    warn_of_old_prices();
     match (file, checked) {
         (Some(file), Err(problems)) => {
             if !args.json {
@@ -32,6 +36,20 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
             Ok(Exit::Problem)
         }
         _ => Ok(Exit::Fine),
+    }
+}
+
+/// Prices change, and budgets in dollars with them.
+fn warn_of_old_prices() {
+    let prices = Prices::builtin();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if prices.is_stale(Timestamp::from_secs(since.as_secs())) {
+        let days = Prices::STALE_AFTER_DAYS;
+        warn(&format!(
+            "the list of prices is of {}, more than {days} days ago: update the program, or write what has changed \
+             under `prices`",
+            prices.as_of()
+        ));
     }
 }
 

@@ -48,7 +48,7 @@ fn start(args: &ServeArgs, config: Config) -> Result<Gateway, Failure> {
     let folder = data_dir(args.data_dir.as_deref(), &config);
     let workers = args.workers.map_or_else(
         || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        |workers| workers.get(),
+        std::num::NonZero::get,
     );
     Gateway::start(config, folder, workers, telemetry).map_err(|error| {
         Failure::told(error.to_string(), "choose another address with `--listen 127.0.0.1:PORT`")

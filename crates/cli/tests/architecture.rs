@@ -8,10 +8,40 @@ use std::path::{Path, PathBuf};
 /// Which of our own crates each of our crates may use.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("detect", &[]),
-    ("trace", &["loopbreaker"]),
+    ("mock", &[]),
+    ("budget", &["loopbreaker"]),
     ("config", &["loopbreaker"]),
-    ("cli", &["loopbreaker", "loopbreaker-trace", "loopbreaker-config"]),
-    ("bench", &["loopbreaker"]),
+    ("dialect", &["loopbreaker"]),
+    ("record", &["loopbreaker"]),
+    ("telemetry", &["loopbreaker"]),
+    ("trace", &["loopbreaker", "loopbreaker-dialect"]),
+    ("observatory", &["loopbreaker", "loopbreaker-record", "loopbreaker-telemetry"]),
+    (
+        "gateway",
+        &[
+            "loopbreaker",
+            "loopbreaker-budget",
+            "loopbreaker-config",
+            "loopbreaker-dialect",
+            "loopbreaker-telemetry",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "loopbreaker",
+            "loopbreaker-budget",
+            "loopbreaker-config",
+            "loopbreaker-dialect",
+            "loopbreaker-gateway",
+            "loopbreaker-mock",
+            "loopbreaker-observatory",
+            "loopbreaker-record",
+            "loopbreaker-telemetry",
+            "loopbreaker-trace",
+        ],
+    ),
+    ("bench", &["loopbreaker", "loopbreaker-mock"]),
 ];
 
 const MAX_LINES: usize = 600;

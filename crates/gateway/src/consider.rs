@@ -251,3 +251,6 @@ fn fault_injection(looked: &Looked<'_>) {
 
 #[cfg(not(debug_assertions))]
 const fn fault_injection(_: &Looked<'_>) {}
+
+#[cfg(test)]
+mod tests;

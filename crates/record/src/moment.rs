@@ -34,9 +34,10 @@ impl Moment {
         }
         let number = |from: usize, to: usize| {
             let digits = &bytes[from..to];
-            digits.iter().all(u8::is_ascii_digit).then(|| {
-                digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
-            })
+            digits
+                .iter()
+                .all(u8::is_ascii_digit)
+                .then(|| digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
         };
         let marks = bytes[4] == b'-' && bytes[7] == b'-' && bytes[13] == b':' && bytes[16] == b':';
         if !marks || !matches!(bytes[10], b'T' | b't') {

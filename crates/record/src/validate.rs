@@ -92,7 +92,9 @@ fn read_identity(mut fields: Fields<'_>) -> Option<Identity> {
     let agent_type = fields.required_text("agent_type");
     let capability_version =
         fields.required("capability_version", "a semantic version such as 1.4.0", |version| {
-            major_of(version).map(|_| version.to_owned()).filter(|version| version.len() <= DecisionLog::MAX_TEXT)
+            major_of(version)
+                .map(|_| version.to_owned())
+                .filter(|version| version.len() <= DecisionLog::MAX_TEXT)
         });
     Some(Identity { agent_id: agent_id?, agent_type: agent_type?, capability_version: capability_version? })
 }

@@ -54,7 +54,10 @@ impl Desk {
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loopbreaker"));
-        for name in ["LOOPBREAKER_CONFIG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "TERM"] {
+        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "TERM"] {
+            command.env_remove(name);
+        }
+        for name in ["LOOPBREAKER_CONFIG", "LOOPBREAKER_DATA_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"] {
             command.env_remove(name);
         }
         command.args(args).current_dir(self.dir.path());

@@ -26,13 +26,14 @@ fn an_input_that_cannot_be_read_wins_over_a_loop() {
 
 #[test]
 fn usage_errors_end_with_2() {
-    let calls: [&[&str]; 6] = [
+    let calls: [&[&str]; 7] = [
         &[],
         &["reply"],
         &["replay"],
         &["replay", "x", "--format", "yaml"],
         &["replay", "x", "-q", "-v"],
         &["replay", "-", "-"],
+        &["probe", "ftp://127.0.0.1"],
     ];
     for args in calls {
         let outcome = Desk::new().run(args);

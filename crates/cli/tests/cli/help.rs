@@ -3,11 +3,13 @@ use crate::golden;
 
 #[test]
 fn every_help_reads_as_kept() {
-    let calls: [(&str, &[&str]); 5] = [
+    let calls: [(&str, &[&str]); 7] = [
         ("help.txt", &["--help"]),
+        ("help-serve.txt", &["serve", "--help"]),
         ("help-replay.txt", &["replay", "--help"]),
         ("help-check.txt", &["check", "--help"]),
         ("help-demo.txt", &["demo", "--help"]),
+        ("help-probe.txt", &["probe", "--help"]),
         ("help-completions.txt", &["completions", "--help"]),
     ];
     for (name, args) in calls {

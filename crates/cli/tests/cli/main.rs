@@ -18,5 +18,7 @@ mod json_shape;
 mod memory;
 mod page;
 mod pipes;
+mod probe;
 mod quality;
+mod served;
 mod table;

@@ -18,9 +18,12 @@ fn problems_of_stdin_are_told_under_its_name() {
 #[test]
 fn a_reader_that_has_enough_ends_it_quietly() {
     let desk = Desk::with("runs.jsonl", repeats("a", 4).repeat(2_000));
-    for args in
-        [&["replay", "runs.jsonl", "--json"][..], &["replay", "runs.jsonl", "-v"], &["demo"], &["check"]]
-    {
+    for args in [
+        &["replay", "runs.jsonl", "--json"][..],
+        &["replay", "runs.jsonl", "-v"],
+        &["demo", "--fast", "--exit"],
+        &["check"],
+    ] {
         let mut child = desk.command(args).spawn().unwrap();
         drop(child.stdout.take());
         let outcome = Outcome::from(child.wait_with_output().unwrap());

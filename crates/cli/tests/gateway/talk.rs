@@ -36,7 +36,7 @@ impl Chat {
 
     /// The same call with the same result, so often.
     pub(crate) fn again(self, times: usize) -> Self {
-        (0..times).fold(self, |chat, _| chat.call("cat build.log", "error: no such file"))
+        (0..times).fold(self, |chat, _| chat.call("ls", "a.txt b.txt"))
     }
 
     /// New words of the user.
@@ -72,16 +72,16 @@ pub(crate) fn question(words: &str) -> String {
 pub(crate) fn looping_in_every_dialect(times: usize) -> Vec<(&'static str, String)> {
     let anthropic = |index: usize| {
         format!(
-            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"t{index}","name":"bash","input":{{"command":"ls"}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t{index}","content":"error: no such file"}}]}}"#
+            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"t{index}","name":"bash","input":{{"command":"ls"}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t{index}","content":"a.txt b.txt"}}]}}"#
         )
     };
     let gemini = |_: usize| {
-        r#"{"role":"model","parts":[{"functionCall":{"name":"bash","args":{"command":"ls"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"bash","response":{"output":"error: no such file"}}}]}"#
+        r#"{"role":"model","parts":[{"functionCall":{"name":"bash","args":{"command":"ls"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"bash","response":{"output":"a.txt b.txt"}}}]}"#
             .to_owned()
     };
     let responses = |index: usize| {
         format!(
-            r#"{{"type":"function_call","call_id":"c{index}","name":"bash","arguments":"{{\"command\":\"ls\"}}"}},{{"type":"function_call_output","call_id":"c{index}","output":"error: no such file"}}"#
+            r#"{{"type":"function_call","call_id":"c{index}","name":"bash","arguments":"{{\"command\":\"ls\"}}"}},{{"type":"function_call_output","call_id":"c{index}","output":"a.txt b.txt"}}"#
         )
     };
     let rounds = |round: &dyn Fn(usize) -> String| (0..times).map(round).collect::<Vec<_>>().join(",");

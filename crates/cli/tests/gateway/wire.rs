@@ -157,9 +157,13 @@ impl Wire {
         Some(Asked { head, body })
     }
 
-    /// The next piece of a chunked body; `None` after the last.
+    /// The next piece of a chunked body; `None` when it has ended, trailers and all.
     pub(crate) fn chunk(&mut self) -> Option<Vec<u8>> {
-        self.try_chunk().expect("the connection ended inside of the body")
+        let piece = self.try_chunk().expect("the connection ended inside of the body");
+        if piece.is_none() {
+            self.trailers().expect("the connection ended inside of the trailers");
+        }
+        piece
     }
 
     /// The same; the outer `None` is a connection that ended inside of the body.

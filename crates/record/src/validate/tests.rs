@@ -94,7 +94,12 @@ fn values_outside_of_their_range_are_violations() {
         ("cognition", "confidence_score", json!(1.01), "must be from 0 to 1"),
         ("cognition", "entropy_score", json!(-0.1), "must be from 0 to 1"),
         ("cognition", "intent", json!("x".repeat(65_537)), "has 65537 bytes, at most 65536 are accepted"),
-        ("cognition", "reasoning_chain", json!(vec!["x"; 1_001]), "has 1001 members, at most 1000 are accepted"),
+        (
+            "cognition",
+            "reasoning_chain",
+            json!(vec!["x"; 1_001]),
+            "has 1001 members, at most 1000 are accepted",
+        ),
         ("action", "status", json!("done"), "must be one of success, failure, pending, skipped"),
         ("action", "tool_input", json!("{"), "must be JSON-encoded text, or an object"),
         ("state_delta", "tokens_consumed", json!(-1), "must be an integer from 0 to 9007199254740991"),

@@ -30,7 +30,10 @@ fn a_policy_in_shadow_changes_nothing_that_a_client_can_see() {
         assert_eq!(request.body, looping("fix it", 6).as_bytes());
     }
     assert!(lab.metric(r#"loopbreaker_findings_total{kind="repeat",severity="loop",mode="shadow"}"#) >= 3.0);
-    assert_eq!(lab.metric(r#"loopbreaker_findings_total{kind="identical_request",severity="loop",mode="shadow"}"#), 2.0);
+    assert_eq!(
+        lab.metric(r#"loopbreaker_findings_total{kind="identical_request",severity="loop",mode="shadow"}"#),
+        2.0
+    );
     assert_eq!(lab.logged(3)[2]["findings"][0]["mode"], "shadow");
 }
 
@@ -55,7 +58,8 @@ fn the_global_shadow_turns_every_policy_to_shadow() {
 
 #[test]
 fn a_global_shadow_that_has_expired_holds_no_more() {
-    let shadow = |end: &str| format!("global_shadow: {{ enabled: true, reason: roll-out, expires_at: {end} }}\n");
+    let shadow =
+        |end: &str| format!("global_shadow: {{ enabled: true, reason: roll-out, expires_at: {end} }}\n");
     let over = Lab::with(&(shadow("2020-01-01T00:00:00Z") + &strict("enforce")));
     assert_eq!(seen_by_a_client(&over).last().unwrap().0, 429);
     let on = Lab::with(&(shadow("2999-01-01T00:00:00Z") + &strict("enforce")));

@@ -39,7 +39,11 @@ fn a_changed_policy_file_is_put_in_force() {
     let lab = Bench::new().file("p.yaml", "[]").config("policy_files: [p.yaml]").start();
     let ask = || lab.chat(&[("x-session-id", "s")], question("a")).status;
     assert_eq!([ask(), ask()], [200, 200]);
-    std::fs::write(lab.path("p.yaml"), "{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }").unwrap();
+    std::fs::write(
+        lab.path("p.yaml"),
+        "{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }",
+    )
+    .unwrap();
     until("the policy is in force", || lab.metric(LOADED) > 0.0);
     assert_eq!([ask(), ask()], [200, 429]);
 }

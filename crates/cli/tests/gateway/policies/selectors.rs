@@ -20,7 +20,8 @@ fn second_refused(selector: &str) -> String {
 fn an_exact_path_fits_only_itself() {
     let lab = Lab::with(&second_refused("{ pathExact: /v1/chat/completions }"));
     assert_eq!(statuses(&lab, 2, |lab| lab.chat(&[], question("a")).status), [200, 429]);
-    let anthropic = |lab: &Lab| lab.post("/v1/messages", &[], r#"{"model":"c","max_tokens":9,"messages":[]}"#).status;
+    let anthropic =
+        |lab: &Lab| lab.post("/v1/messages", &[], r#"{"model":"c","max_tokens":9,"messages":[]}"#).status;
     assert_eq!(statuses(&lab, 3, anthropic), [200; 3]);
 }
 
@@ -41,7 +42,8 @@ fn methods_narrow_a_policy_down() {
 #[test]
 fn tenants_narrow_a_policy_down() {
     let lab = Lab::with(&second_refused("{ tenants: [\"team-*\"] }"));
-    let as_tenant = |name: &'static str| move |lab: &Lab| lab.chat(&[("x-tenant-id", name)], question("a")).status;
+    let as_tenant =
+        |name: &'static str| move |lab: &Lab| lab.chat(&[("x-tenant-id", name)], question("a")).status;
     assert_eq!(statuses(&lab, 2, as_tenant("team-a")), [200, 429]);
     assert_eq!(statuses(&lab, 3, as_tenant("other")), [200; 3]);
 }
@@ -55,7 +57,9 @@ fn models_narrow_a_policy_down_in_the_body_and_in_the_path() {
     assert_eq!(statuses(&lab, 2, with_model("gpt-4o-mini")), [200, 429]);
     assert_eq!(statuses(&lab, 3, with_model("o3")), [200; 3]);
     let gemini = |model: &'static str| {
-        move |lab: &Lab| lab.post(&format!("/v1beta/models/{model}:generateContent"), &[], r#"{"contents":[]}"#).status
+        move |lab: &Lab| {
+            lab.post(&format!("/v1beta/models/{model}:generateContent"), &[], r#"{"contents":[]}"#).status
+        }
     };
     assert_eq!(statuses(&lab, 2, gemini("gemini-2.5-pro")), [200, 429]);
     assert_eq!(statuses(&lab, 3, gemini("gemini-2.5-flash")), [200; 3]);
