@@ -42,7 +42,7 @@ pub struct Row {
 }
 
 /// Bodies from 0.3 kB to 4.5 kB.
-const SMALL: Shape = Shape { system: 100, task: 40, result: 8, tools: 10, turns: 20 };
+const SMALL: Shape = Shape { system: 140, task: 40, result: 8, tools: 10, turns: 20 };
 /// Bodies from 1 kB to 130 kB: every turn brings some 7 kB.
 const LARGE: Shape = Shape { system: 80, task: 400, result: 6_600, tools: 400, turns: 20 };
 /// Bodies from 46 kB to 84 kB: a long prompt that all sessions share, and some 2 kB more with every turn.

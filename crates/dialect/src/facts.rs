@@ -23,6 +23,8 @@ pub struct Facts {
     pub choices: u64,
     /// The session that the client names in the body.
     pub session: Option<Box<str>>,
+    /// The conversation that the provider keeps (Responses); it names the session too.
+    pub conversation: Option<Box<str>>,
     /// The response that this request goes on from.
     pub previous_response_id: Option<Box<str>>,
     /// The cohort of the provider's prompt cache.
@@ -48,6 +50,7 @@ impl Default for Facts {
             max_output_tokens: None,
             choices: 1,
             session: None,
+            conversation: None,
             previous_response_id: None,
             prompt_cache_key: None,
             user: None,
@@ -73,7 +76,10 @@ impl Facts {
             "temperature" => self.temperature = value.get().parse().ok(),
             "generationConfig" | "generation_config" => self.learn_generation(value),
             "metadata" => self.learn_metadata(dialect, value),
-            "conversation" => self.session = conversation(value).or_else(|| self.session.take()),
+            "conversation" => {
+                self.conversation = conversation(value);
+                self.session = self.conversation.clone().or_else(|| self.session.take());
+            }
             "previous_response_id" => self.previous_response_id = id(value),
             "prompt_cache_key" => self.prompt_cache_key = id(value),
             "user" => self.user = id(value),

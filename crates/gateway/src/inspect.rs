@@ -122,7 +122,7 @@ impl Reader<'_> {
 
     /// The thread that the provider keeps for this client, if it does.
     fn thread(self, facts: &Facts) -> Option<u128> {
-        let named = facts.previous_response_id.as_deref()?;
+        let named = facts.previous_response_id.as_deref().or(facts.conversation.as_deref())?;
         Some(thread_key(self.tenant, named))
     }
 }

@@ -209,6 +209,7 @@ impl Sending<'_> {
             tenant: self.case.tenant.key,
             located: self.case.located,
             thread: self.case.thread,
+            conversation: self.case.facts.conversation.clone(),
             chants: watching_for_chants(&self.case.policies),
         };
         Box::new(move |ended| settling.settle(ended))

@@ -33,6 +33,8 @@ pub(crate) struct Settling {
     pub(crate) located: Located,
     /// The loop state of a client that will name this answer instead of repeating what led to it.
     pub(crate) thread: Option<Box<Transcript>>,
+    /// The conversation that such a client names instead.
+    pub(crate) conversation: Option<Box<str>>,
     /// Policies that look for chants.
     pub(crate) chants: Vec<FindingNote>,
 }
@@ -81,8 +83,9 @@ impl Settling {
         // What did it say that has to be remembered?
         let model = answer.as_ref().and_then(|answer| answer.model.as_deref().map(Into::into));
         if let (Some(mut transcript), Some(answer)) = (self.thread.take(), answer)
-            && let Some(key) = answer.id.as_deref().map(|id| thread_key(self.tenant, id))
+            && let Some(name) = self.conversation.as_deref().or(answer.id.as_deref())
         {
+            let key = thread_key(self.tenant, name);
             transcript.loops.keep_answer(answer);
             transcript.tip = key;
             self.shared.transcripts.put_by_tip(transcript);

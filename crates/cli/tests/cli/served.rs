@@ -31,7 +31,7 @@ impl Served {
         let mut child = desk.command(&all).stderr(Stdio::inherit()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("listening on ").expect("the gateway did not start").to_owned();
+        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
         Self { url, child, _desk: desk }
     }
 }

@@ -1,0 +1,60 @@
+//! What can go wrong with the store.
+
+/// Why the store could not do what was asked.
+///
+/// It is cheap to clone: one failure is told to everybody whose work was in the same batch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The disk, or the space that the database may take, is full.
+    #[error("the disk of the store is full: make room or lower the retention")]
+    Full,
+    /// Somebody else holds the database.
+    #[error("the store is locked by another process")]
+    Locked,
+    /// The file is damaged, or no database at all.
+    #[error("the store is damaged: {0}; move the file away and restart")]
+    Corrupt(String),
+    /// The database was written by a newer program.
+    #[error("the store has version {found}, this program knows up to {known}: update it")]
+    TooNew {
+        /// The version of the database.
+        found: u32,
+        /// The version of this program.
+        known: u32,
+    },
+    /// More work waits for the store than it may.
+    #[error("the store is busy: try again later")]
+    Busy,
+    /// Anything else.
+    #[error("the store failed: {0}")]
+    Other(String),
+}
+
+impl StoreError {
+    /// The error's name on the wire.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Full => "disk_full",
+            Self::Locked => "locked",
+            Self::Corrupt(_) => "corrupt",
+            Self::TooNew { .. } => "too_new",
+            Self::Busy => "busy",
+            Self::Other(_) => "failed",
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt(error.to_string()),
+            _ => Self::Other(error.to_string()),
+        }
+    }
+}
+
+/// Short for results of the store.
+pub(crate) type Stored<T> = Result<T, StoreError>;
