@@ -1,6 +1,6 @@
 # `make run` and `make test` set up what is missing by themselves. `make help` lists everything.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test e2e lint fmt doc bench bench-gateway bench-instructions quality mutants replay-2gb clean
+.PHONY: help setup run demo test e2e lint fmt doc bench bench-gateway bench-instructions quality mutants replay-2gb clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -8,7 +8,10 @@ help: ## this list
 setup: ## install what building and testing need and is missing
 	@scripts/setup.sh
 
-run: setup ## build, then show loops being found in six small agents
+run: setup ## build, then start the gateway with its defaults, and say how to point agents at it
+	cargo run --release --quiet --package loopbreaker-cli -- serve
+
+demo: setup ## build, then watch loops being broken in six small agents: no key, no network
 	cargo run --release --quiet --package loopbreaker-cli -- demo
 
 test: ## format check, lints, every test, the official SDKs, docs: what has to pass before a change lands

@@ -1,5 +1,7 @@
 //! Endpoints of our own: health, metrics, and the operator's hand on a session.
 
+use std::net::IpAddr;
+
 use hyper::body::Incoming;
 use hyper::header::{HOST, HeaderMap, ORIGIN};
 use hyper::{Request, Response};
@@ -73,18 +75,41 @@ impl Worker {
 ///
 /// A page that resolves its own name to 127.0.0.1 still sends that name as `Host`, and its own origin.
 pub(crate) fn is_local(headers: &HeaderMap) -> bool {
-    let name_of = |value: &str| {
-        let value = value.trim_start_matches("http://").trim_start_matches("https://");
-        let host = value.strip_prefix('[').and_then(|rest| rest.split(']').next());
-        host.unwrap_or_else(|| value.split(':').next().unwrap_or_default()).to_ascii_lowercase()
-    };
-    let is_loopback = |name: &str| name == "localhost" || name == "::1" || name.starts_with("127.");
     let text =
         |name| headers.get(name).map(|value: &hyper::header::HeaderValue| value.to_str().unwrap_or("?"));
-    text(HOST).is_none_or(|host| is_loopback(&name_of(host)))
-        && text(ORIGIN).is_none_or(|origin| is_loopback(&name_of(origin)))
+    let of_origin = |origin: &str| {
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        host.is_some_and(is_loopback)
+    };
+    text(HOST).is_none_or(is_loopback) && text(ORIGIN).is_none_or(of_origin)
+}
+
+/// Whether a host, with or without a port, is a name of this machine. `127.0.0.1.example.com` is none.
+fn is_loopback(host: &str) -> bool {
+    let without_port = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = without_port.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    without_port.eq_ignore_ascii_case("localhost")
+        || address.unwrap_or(without_port).parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 pub(crate) fn json_error(status: u16, code: &str, message: &str) -> Response<Reply> {
     with(status, "application/json", json!({ "error": code, "message": message }).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_loopback;
+
+    #[test]
+    fn only_names_of_this_machine_are_local() {
+        for host in ["localhost", "LocalHost:4141", "127.0.0.1", "127.0.0.53:80", "[::1]:4141", "[::1]"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["127.0.0.1.example.com", "127.evil", "localhost.evil", "evil:80", "[::1].evil", "", "0.0.0.0", "::"] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
 }

@@ -61,26 +61,48 @@ pub(crate) fn decode(coding: Coding, body: &[u8], limit: usize) -> Option<Vec<u8
 pub(crate) struct StreamDecoder(Inner);
 
 enum Inner {
-    Gzip(flate2::write::MultiGzDecoder<Vec<u8>>),
+    Gzip(flate2::write::MultiGzDecoder<Decoded>),
     /// Which of the two meanings of `deflate` it is shows in its first byte.
     Deflate,
-    Zlib(flate2::write::ZlibDecoder<Vec<u8>>),
-    Raw(flate2::write::DeflateDecoder<Vec<u8>>),
-    Brotli(Box<brotli_decompressor::DecompressorWriter<Vec<u8>>>),
-    Zstd(zstd::stream::write::Decoder<'static, Vec<u8>>),
+    Zlib(flate2::write::ZlibDecoder<Decoded>),
+    Raw(flate2::write::DeflateDecoder<Decoded>),
+    Brotli(Box<brotli_decompressor::DecompressorWriter<Decoded>>),
+    Zstd(zstd::stream::write::Decoder<'static, Decoded>),
     Broken,
+}
+
+/// What one piece has decoded to so far: a few bytes may stand for gigabytes, and those are not read.
+#[derive(Default)]
+struct Decoded(Vec<u8>);
+
+impl Decoded {
+    const MAX: usize = 8 << 20;
+}
+
+impl Write for Decoded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > Self::MAX {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl StreamDecoder {
     /// A decoder for a stream that begins now.
     pub(crate) fn new(coding: Coding) -> Self {
         Self(match coding {
-            Coding::Gzip => Inner::Gzip(flate2::write::MultiGzDecoder::new(Vec::new())),
+            Coding::Gzip => Inner::Gzip(flate2::write::MultiGzDecoder::new(Decoded::default())),
             Coding::Deflate => Inner::Deflate,
             Coding::Brotli => {
-                Inner::Brotli(Box::new(brotli_decompressor::DecompressorWriter::new(Vec::new(), 16 * 1024)))
+                Inner::Brotli(Box::new(brotli_decompressor::DecompressorWriter::new(Decoded::default(), 16 * 1024)))
             }
-            Coding::Zstd => zstd::stream::write::Decoder::new(Vec::new()).map_or(Inner::Broken, Inner::Zstd),
+            Coding::Zstd => zstd::stream::write::Decoder::new(Decoded::default()).map_or(Inner::Broken, Inner::Zstd),
         })
     }
 
@@ -88,17 +110,17 @@ impl StreamDecoder {
     pub(crate) fn feed(&mut self, piece: &[u8]) -> Vec<u8> {
         if matches!(self.0, Inner::Deflate) && !piece.is_empty() {
             self.0 = if is_zlib(piece) {
-                Inner::Zlib(flate2::write::ZlibDecoder::new(Vec::new()))
+                Inner::Zlib(flate2::write::ZlibDecoder::new(Decoded::default()))
             } else {
-                Inner::Raw(flate2::write::DeflateDecoder::new(Vec::new()))
+                Inner::Raw(flate2::write::DeflateDecoder::new(Decoded::default()))
             };
         }
         let decoded = match &mut self.0 {
-            Inner::Gzip(decoder) => written(decoder, piece).map(|()| std::mem::take(decoder.get_mut())),
-            Inner::Zlib(decoder) => written(decoder, piece).map(|()| std::mem::take(decoder.get_mut())),
-            Inner::Raw(decoder) => written(decoder, piece).map(|()| std::mem::take(decoder.get_mut())),
-            Inner::Brotli(decoder) => written(decoder, piece).map(|()| std::mem::take(decoder.get_mut())),
-            Inner::Zstd(decoder) => written(decoder, piece).map(|()| std::mem::take(decoder.get_mut())),
+            Inner::Gzip(decoder) => written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0)),
+            Inner::Zlib(decoder) => written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0)),
+            Inner::Raw(decoder) => written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0)),
+            Inner::Brotli(decoder) => written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0)),
+            Inner::Zstd(decoder) => written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0)),
             Inner::Deflate | Inner::Broken => Ok(Vec::new()),
         };
         decoded.unwrap_or_else(|_| {
@@ -172,6 +194,17 @@ mod tests {
         let bomb = zstd::encode_all(&zeros[..], 3).unwrap();
         assert!(bomb.len() < 10_000);
         assert_eq!(decode(Coding::Zstd, &bomb, 1 << 20), None);
+    }
+
+    #[test]
+    fn a_bomb_in_a_stream_is_not_read_either() {
+        let zeros = vec![0; 40 << 20];
+        let bomb = zstd::encode_all(&zeros[..], 3).unwrap();
+        let mut decoder = StreamDecoder::new(Coding::Zstd);
+        assert_eq!(decoder.feed(&bomb), b"");
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(&zeros).unwrap();
+        assert_eq!(StreamDecoder::new(Coding::Gzip).feed(&gzip.finish().unwrap()), b"");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Headers on their way through: end-to-end ones with value and order, hop-by-hop ones and our own left out.
 
+use hyper::Request;
 use hyper::header::{
-    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
 };
 
 /// Headers of a request as the provider gets them.
@@ -24,10 +25,36 @@ pub(crate) fn to_client(headers: &HeaderMap) -> HeaderMap {
     out
 }
 
-/// Whether a request asks for another protocol on this connection.
-pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
-    headers.contains_key(UPGRADE)
+/// Whether a request asks for a web socket. Other protocols are only offered, such as HTTP/2 by some clients with
+/// every request, and whoever does not take an offer answers as if it had not been made.
+pub(crate) fn wants_web_socket(headers: &HeaderMap) -> bool {
+    headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
         && names_in_connection(headers).any(|name| name.eq_ignore_ascii_case("upgrade"))
+}
+
+/// Copies the two headers by which both sides agree on another protocol.
+pub(crate) fn copy_upgrade(from: &HeaderMap, to: &mut HeaderMap) {
+    for name in [CONNECTION, UPGRADE] {
+        if let Some(value) = from.get(&name) {
+            to.insert(name, value.clone());
+        }
+    }
+}
+
+/// Gives a request the headers that it would have in HTTP/1.1: the host that stands in its target, and one header for
+/// all cookies, which HTTP/2 may split.
+pub(crate) fn as_in_http1<B>(request: &mut Request<B>) {
+    if let Some(Ok(host)) = request.uri().authority().map(|host| HeaderValue::from_str(host.as_str())) {
+        request.headers_mut().insert(HOST, host);
+    }
+    let is_http2 = request.version() == hyper::Version::HTTP_2;
+    let cookies: Vec<&[u8]> = request.headers().get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if is_http2
+        && cookies.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&cookies.join(&b"; "[..]))
+    {
+        request.headers_mut().insert(COOKIE, joined);
+    }
 }
 
 /// Copies what is meant for the other end. Copying keeps the order, which removing would not.
@@ -47,7 +74,7 @@ fn names_in_connection(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 fn is_hop_by_hop(name: &HeaderName) -> bool {
-    [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE].contains(name)
+    [CONNECTION, TE, TRANSFER_ENCODING, UPGRADE].contains(name)
         || matches!(
             name.as_str(),
             "keep-alive" | "proxy-connection" | "proxy-authenticate" | "proxy-authorization"
@@ -58,7 +85,7 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
 mod tests {
     use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-    use super::{to_client, to_upstream, wants_upgrade};
+    use super::{as_in_http1, to_client, to_upstream, wants_web_socket};
 
     fn map(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs
@@ -103,8 +130,17 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_is_asked_for_in_two_headers() {
-        assert!(wants_upgrade(&map(&[("connection", "Upgrade"), ("upgrade", "websocket")])));
-        assert!(!wants_upgrade(&map(&[("upgrade", "h2c")])));
+    fn a_web_socket_is_asked_for_in_two_headers() {
+        assert!(wants_web_socket(&map(&[("connection", "keep-alive, Upgrade"), ("upgrade", "WebSocket")])));
+        assert!(!wants_web_socket(&map(&[("upgrade", "websocket")])));
+        assert!(!wants_web_socket(&map(&[("connection", "upgrade"), ("upgrade", "h2c")])));
+    }
+
+    #[test]
+    fn a_request_of_http2_gets_the_headers_of_http1() {
+        let request = hyper::Request::get("http://example.com/x").version(hyper::Version::HTTP_2);
+        let mut request = request.header("cookie", "a=1").header("x", "y").header("cookie", "b=2").body(()).unwrap();
+        as_in_http1(&mut request);
+        assert_eq!(names(request.headers()), ["cookie=a=1; b=2", "x=y", "host=example.com"]);
     }
 }

@@ -34,16 +34,47 @@ pub(crate) const MAX_BODY: usize = 32 << 20;
 /// As much of a body as is fingerprinted where it is not read.
 pub(crate) const MAX_FINGERPRINTED: usize = 1 << 20;
 
+/// A longer body is not waited for.
+const MAX_AT_HAND: u64 = 64 << 10;
+
+/// What has come with the headers comes within this time.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// More than this is not even thrown away.
+const MAX_THROWN_AWAY: usize = 256 << 20;
+
 /// A client that sends nothing for so long is not coming back.
 const SLOWEST: Duration = Duration::from_secs(60);
 
-/// Reads a whole body.
-pub(crate) async fn whole(mut body: Incoming) -> Result<Bytes, Unread> {
+/// Reads a whole body. Of one that is too large the rest is read and thrown away, for many clients look at the answer
+/// only when they have sent everything; not so where the client `waits` to be asked for its body.
+pub(crate) async fn whole(mut body: Incoming, waits: bool) -> Result<Bytes, Unread> {
+    let read = within_limit(&mut body).await;
+    if !waits && matches!(read, Err(Unread::TooLarge)) {
+        tokio::spawn(throw_away(body));
+    }
+    read
+}
+
+async fn within_limit(body: &mut Incoming) -> Result<Bytes, Unread> {
     if body.size_hint().lower() > MAX_BODY as u64 {
         return Err(Unread::TooLarge);
     }
-    let start = start(&mut body, MAX_BODY).await?;
-    if body.is_end_stream() || next(&mut body).await?.is_none() { Ok(start) } else { Err(Unread::TooLarge) }
+    let start = start(body, MAX_BODY).await?;
+    if body.is_end_stream() || next(body).await?.is_none() { Ok(start) } else { Err(Unread::TooLarge) }
+}
+
+async fn throw_away(mut body: Incoming) {
+    let reading = async {
+        let mut thrown = 0;
+        while thrown < MAX_THROWN_AWAY
+            && let Ok(Some(bytes)) = next(&mut body).await
+        {
+            thrown += bytes.len();
+        }
+    };
+    // A client that has not ended by then loses its connection.
+    drop(within(SLOWEST, reading).await);
 }
 
 /// Reads a body until it ends or is longer than `limit`.
@@ -51,6 +82,21 @@ pub(crate) async fn beginning(mut body: Incoming, limit: usize) -> Result<Start,
     let bytes = start(&mut body, limit).await?;
     let rest = (!body.is_end_stream()).then_some(body);
     Ok(Start { bytes, rest })
+}
+
+/// Takes what is there at once of a body that nobody looks at. One that is there whole can be sent again when a kept
+/// connection turns out to be dead; everything else passes as it comes.
+pub(crate) async fn at_hand(mut body: Incoming) -> Result<Start, Unread> {
+    let mut bytes = BytesMut::new();
+    let is_small = body.size_hint().exact().is_some_and(|length| length <= MAX_AT_HAND);
+    while is_small && !body.is_end_stream() {
+        match within(AT_ONCE, next(&mut body)).await {
+            Ok(read) => bytes.extend_from_slice(&read?.unwrap_or_default()),
+            Err(_) => break,
+        }
+    }
+    let rest = (!body.is_end_stream()).then_some(body);
+    Ok(Start { bytes: bytes.freeze(), rest })
 }
 
 /// Reads frames until the body ends or more than `limit` bytes are there.

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::control;
+use crate::headers;
 use crate::pipeline::Worker;
 use crate::reply::Reply;
 use crate::within::within;
@@ -164,7 +165,8 @@ async fn serve(
     drop(connection.await);
 }
 
-async fn answer(worker: &Worker, serves: Serves, request: Request<Incoming>) -> Response<Reply> {
+async fn answer(worker: &Worker, serves: Serves, mut request: Request<Incoming>) -> Response<Reply> {
+    headers::as_in_http1(&mut request);
     let path = request.uri().path();
     let own = control::is_own(path);
     if own && (serves.control || (serves.traffic && crate::decision::is_asked(path))) {

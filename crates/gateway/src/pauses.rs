@@ -63,9 +63,10 @@ impl Pauses {
         true
     }
 
-    /// Whether an operator has let this transcript go on.
+    /// Whether an operator has let this transcript go on. Requests without one have the tip 0 in common, whosoever
+    /// they are, so nothing is known of them.
     pub(crate) fn is_approved(&self, tip: u128) -> bool {
-        self.approved.lock().unwrap_or_else(PoisonError::into_inner).contains(&tip)
+        tip != 0 && self.approved.lock().unwrap_or_else(PoisonError::into_inner).contains(&tip)
     }
 
     /// Lets a session go on; says whether it was paused.
@@ -155,6 +156,15 @@ mod tests {
         assert!(pauses.of(SESSION, 7).is_none());
         assert!(pauses.is_approved(7), "a client that comes back with it is not paused again");
         assert!(!pauses.is_approved(8));
+    }
+
+    #[test]
+    fn a_request_without_a_transcript_is_not_approved_for_others() {
+        let pauses = Pauses::default();
+        pauses.pause(SESSION, Timestamp::from_secs(0));
+        assert!(pauses.of(SESSION, 0).is_some());
+        pauses.resume(SESSION);
+        assert!(!pauses.is_approved(0));
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::HeaderMap;
+use hyper::header::{EXPECT, HOST, HeaderMap, HeaderValue};
 use hyper::{Request, Response};
 use loopbreaker::Action;
 use loopbreaker_dialect::{Dialect, Refusal};
@@ -23,7 +23,7 @@ use crate::settings::Settings;
 use crate::state::Shared;
 use crate::upstream::Pool;
 use crate::verdict::{Refused, SESSION};
-use crate::{headers, tunnel};
+use crate::headers;
 
 /// One worker's view of the gateway.
 #[derive(Debug, Clone)]
@@ -46,20 +46,27 @@ impl Worker {
     pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Reply> {
         let (at, arrived) = (SystemTime::now(), Instant::now());
         let settings = self.shared.settings();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let web_socket = headers::wants_web_socket(&parts.headers).then(|| parts.extensions.remove()).flatten();
         let path_and_query = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let Some(destination) =
             route::destination(path_and_query, &parts.headers, &settings.config.upstreams)
         else {
             return unknown_path(parts.uri.path());
         };
-        if headers::wants_upgrade(&parts.headers) {
-            return tunnel::open(self, &settings, &destination, Request::from_parts(parts, body)).await;
-        }
 
         // What is read of the body: all of it where it speaks a dialect, else as much as a fingerprint needs.
         let dialect = destination.dialect.filter(|_| parts.method == hyper::Method::POST);
-        let start = match self.read(dialect, &settings, body).await {
+        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+        let mut looked = Looked {
+            method: parts.method.as_str(),
+            path,
+            query,
+            headers: &parts.headers,
+            dialect,
+            body: None,
+        };
+        let start = match read(&settings, &looked, body).await {
             Ok(start) => start,
             Err(unread) => return cannot_read(dialect, &unread),
         };
@@ -71,15 +78,7 @@ impl Worker {
         };
         let mut times = Times { at, arrived, read: Instant::now(), held: Duration::ZERO };
 
-        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
-        let looked = Looked {
-            method: parts.method.as_str(),
-            path,
-            query,
-            headers: &parts.headers,
-            dialect,
-            body: decoded.as_ref(),
-        };
+        looked.body = decoded.as_ref();
         let mut case = consider(&self.shared, &settings, &looked);
         case.keep_transcript(&self.shared, dialect);
         let record = record(&times, &looked, &case, &settings, &destination);
@@ -108,23 +107,9 @@ impl Worker {
             record,
             reservation,
             dialect,
+            web_socket,
         };
         sending.send(start, editing).await
-    }
-
-    async fn read(
-        &self,
-        dialect: Option<Dialect>,
-        settings: &Settings,
-        body: Incoming,
-    ) -> Result<Start, Unread> {
-        if dialect.is_some() {
-            return Ok(Start { bytes: inbound::whole(body).await?, rest: None });
-        }
-        if settings.counts_requests {
-            return inbound::beginning(body, inbound::MAX_FINGERPRINTED).await;
-        }
-        Ok(Start { bytes: Bytes::new(), rest: Some(body) })
     }
 
     /// Holds a request as long as its verdict says, or says why it goes no further.
@@ -234,6 +219,19 @@ impl Worker {
         });
         response
     }
+}
+
+/// Reads a body whole where it speaks a dialect, and where it is only counted as much of it as a fingerprint needs.
+async fn read(settings: &Settings, looked: &Looked<'_>, body: Incoming) -> Result<Start, Unread> {
+    let header = |name| looked.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    if looked.dialect.is_some() {
+        let waits = header(EXPECT).is_some_and(|expected| expected.eq_ignore_ascii_case("100-continue"));
+        return Ok(Start { bytes: inbound::whole(body, waits).await?, rest: None });
+    }
+    if settings.may_count(looked.method, looked.path, header(HOST)) {
+        return inbound::beginning(body, inbound::MAX_FINGERPRINTED).await;
+    }
+    inbound::at_hand(body).await
 }
 
 /// Tells the session, and the verdict where it may be told.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
-use hyper::{Method, Request, Response};
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, StatusCode};
 use loopbreaker_budget::Reservation;
 use loopbreaker_config::ChantAction;
 use loopbreaker_dialect::{Dialect, Refusal, StreamReader, UsageFilter};
@@ -22,6 +23,7 @@ use crate::reply::{Reply, refuse};
 use crate::route::Destination;
 use crate::settings::{Settings, Upstream};
 use crate::settle::{Settling, watching_for_chants};
+use crate::tunnel;
 use crate::upstream::{AnotherRequest, Lease, Unreachable};
 
 /// What was changed in a body.
@@ -46,6 +48,8 @@ pub(crate) struct Sending<'r> {
     pub(crate) record: Record,
     pub(crate) reservation: Option<Reservation>,
     pub(crate) dialect: Option<Dialect>,
+    /// The client's side of a connection that is to become a web socket.
+    pub(crate) web_socket: Option<OnUpgrade>,
 }
 
 impl Sending<'_> {
@@ -90,7 +94,7 @@ impl Sending<'_> {
                     500.. => breaker.failure(permit, shared.now()),
                     _ => breaker.success(permit, shared.now()),
                 }
-                self.pass_on(response, lease, &editing)
+                if status == 101 { self.tunnel(response) } else { self.pass_on(response, lease, &editing) }
             }
             Err(unreachable) => {
                 breaker.failure(permit, shared.now());
@@ -124,6 +128,9 @@ impl Sending<'_> {
             // What we asked for must be taken out of the answer again, which compression would prevent.
             request.headers_mut().remove(ACCEPT_ENCODING);
         }
+        if self.web_socket.is_some() {
+            headers::copy_upgrade(self.headers, request.headers_mut());
+        }
         let path = path_at(&upstream.base_path, &self.destination.path_and_query);
         if let Ok(uri) = path.parse() {
             *request.uri_mut() = uri;
@@ -152,6 +159,22 @@ impl Sending<'_> {
         let passing = Passing::new(body, lease, watch, self.settling(status));
         let mut reply = Response::new(Reply::Passed(Box::new(passing)));
         *reply.status_mut() = parts.status;
+        *reply.headers_mut() = headers;
+        reply
+    }
+
+    /// Joins both connections, since the provider agrees to a web socket.
+    fn tunnel(mut self, response: Response<Incoming>) -> Response<Reply> {
+        let Some(client) = self.web_socket.take() else {
+            return self.unavailable(502, "the provider changed the protocol although nobody had asked", None);
+        };
+        let mut headers = headers::to_client(response.headers());
+        headers::copy_upgrade(response.headers(), &mut headers);
+        add_verdict(&mut headers, &self.case);
+        let when_over = self.settling(101);
+        tunnel::join(client, response, when_over);
+        let mut reply = Response::new(Reply::EMPTY);
+        *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         *reply.headers_mut() = headers;
         reply
     }

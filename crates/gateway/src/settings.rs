@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::header::HeaderValue;
 use loopbreaker::{RedundancyRules, Timestamp};
 use loopbreaker_budget::{Limit, Price, Prices, Quantity, Rate, Rates, Stages, Window};
-use loopbreaker_config::{self as config, BaseUrl, Config, Dialect as Provider, Policy, Rule, Subject};
+use loopbreaker_config::{self as config, BaseUrl, Config, Dialect as Provider, Policy, Rule, Selector, Subject};
 use loopbreaker_telemetry::Mode;
 
 use crate::upstream::Origin;
@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) prices: Prices,
     /// Whether any policy counts identical requests.
     pub(crate) counts_requests: bool,
+    /// Which requests those policies count, whoever sends them.
+    counted: Vec<Selector>,
     openai: Upstream,
     anthropic: Upstream,
     gemini: Upstream,
@@ -85,6 +87,7 @@ impl Settings {
             rules: RedundancyRules::compile(&config.detectors.redundancy),
             prices: prices(&config),
             counts_requests: policies.iter().any(|active| active.policy.loop_detection.is_some()),
+            counted: policies.iter().filter_map(ActivePolicy::counted).collect(),
             openai: Upstream::at(&upstreams.openai),
             anthropic: Upstream::at(&upstreams.anthropic),
             gemini: Upstream::at(&upstreams.gemini),
@@ -92,6 +95,12 @@ impl Settings {
             policies,
             config,
         }
+    }
+
+    /// Whether a request that speaks no dialect may be counted, so that the start of its body has to be known.
+    pub(crate) fn may_count(&self, method: &str, path: &str, host: Option<&str>) -> bool {
+        let subject = Subject { method, path, host, ..Subject::default() };
+        self.counted.iter().any(|selector| selector.matches(&subject))
     }
 
     /// The policies that look at a request.
@@ -115,6 +124,12 @@ impl Settings {
 }
 
 impl ActivePolicy {
+    /// Which requests it counts, whoever sends them; `None`: it counts none.
+    fn counted(&self) -> Option<Selector> {
+        self.policy.loop_detection?;
+        Some(Selector { tenants: Vec::new(), ..self.policy.selector.clone() })
+    }
+
     fn compile(policy: &Policy) -> Self {
         let shadow = policy.mode == config::Mode::Shadow;
         let budgets = policy.rules.iter().flat_map(|rule| {

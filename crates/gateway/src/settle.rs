@@ -59,7 +59,7 @@ impl Settling {
     pub(crate) fn settle(mut self, ended: Ended) {
         let now = self.shared.now();
         let Ended { end, answer, chant, first_chunk } = ended;
-        let succeeded = (200..300).contains(&self.record.status);
+        let succeeded = matches!(self.record.status, 101 | 200..300);
 
         // What did it use, and what does that cost?
         if let Some(dialect) = self.dialect.filter(|_| succeeded) {

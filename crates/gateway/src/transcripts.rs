@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use loopbreaker::Fingerprint;
@@ -122,15 +123,23 @@ impl Transcripts {
             }
             let key = hash.go_on_to(body, boundary) as u64;
             hash.boundaries[index] = key;
-            let mut alike = self.ends_behind(key, body.len());
+            let mut alike = self.ends_behind(key, boundary..(2 * boundary).min(body.len() + 1));
             alike.sort_unstable_by_key(|(end, ..)| *end);
             for (end, prefix, tip) in alike {
                 if hash.go_on_to(body, end) == prefix {
-                    best = Some(tip);
+                    best = Some((tip, prefix));
                 }
             }
         }
-        (best.and_then(|tip| self.take(tip)), hash)
+        (best.and_then(|(tip, prefix)| self.take_with(tip, prefix)), hash)
+    }
+
+    /// Takes out a transcript that was found by its leading bytes, unless another request has moved it to its own
+    /// bytes since.
+    fn take_with(&self, tip: u128, prefix: u128) -> Option<Box<Transcript>> {
+        let mut shard = self.shard(tip);
+        let place = shard.by_tip.as_ref()?.peek(&tip)?.place.as_ref()?;
+        if place.prefix == prefix { shard.take(tip) } else { None }
     }
 
     /// Takes out the transcript that ends with this link of its chain.
@@ -175,8 +184,8 @@ impl Transcripts {
         }
     }
 
-    /// Ends, hashes and tips of the transcripts that share the leading bytes and are no longer than `limit`.
-    fn ends_behind(&self, key: u64, limit: usize) -> Vec<(usize, u128, u128)> {
+    /// Ends, hashes and tips of the transcripts that share the leading bytes and end within `range`.
+    fn ends_behind(&self, key: u64, range: Range<usize>) -> Vec<(usize, u128, u128)> {
         let tips = match self.shard(u128::from(key)).by_prefix.get(&key) {
             Some(tips) => tips.clone(),
             None => return Vec::new(),
@@ -191,7 +200,8 @@ impl Transcripts {
                 .and_then(|table| table.peek(&tip))
                 .and_then(|kept| kept.place.as_ref())
             {
-                Some(place) if place.mark.offset() <= limit => {
+                // The same transcript may have come with other bytes since, and ends elsewhere then.
+                Some(place) if range.contains(&place.mark.offset()) => {
                     ends.push((place.mark.offset(), place.prefix, tip));
                 }
                 Some(_) => {}

@@ -56,6 +56,8 @@ pub(crate) struct Lease {
 impl Pool {
     /// Providers close connections that idle for about a minute, so ours go earlier.
     const MAX_IDLE: Duration = Duration::from_secs(50);
+    /// A connection that is not ready for the next request by then is still busy with its last one.
+    const SLOWEST_READY: Duration = Duration::from_millis(20);
     /// More idle connections than this to one origin are closed.
     const MAX_IDLE_PER_ORIGIN: usize = 512;
 
@@ -76,7 +78,8 @@ impl Pool {
         again: Option<&dyn AnotherRequest>,
     ) -> Result<(Response<Incoming>, Lease), Unreachable> {
         while let Some(mut sender) = self.take(origin) {
-            if sender.ready().await.is_err() {
+            // One whose last request is still being uploaded, for its answer came early, is of no use to anyone.
+            if !matches!(within(Self::SLOWEST_READY, sender.ready()).await, Ok(Ok(()))) {
                 continue;
             }
             let sent = within(limit, sender.try_send_request(request)).await;

@@ -8,7 +8,7 @@ use loopbreaker_config::BaseUrl;
 use super::News;
 use super::conclusion::Conclusion;
 use super::health::Health;
-use crate::terminal::printable;
+use crate::terminal::{self, printable, wrap};
 use crate::told::style_of;
 
 /// Writes what has just been learnt.
@@ -25,9 +25,13 @@ pub(super) fn news<W: Write>(out: &mut W, url: &BaseUrl, news: &News<'_>) -> io:
                 Some(action) => (action.as_str(), style_of(action)),
                 None => ("-", Style::new().dimmed()),
             };
-            let gap = if because.is_empty() { 0 } else { WORD };
             let number = judged.request;
-            writeln!(out, "  request {number:>2}  {style}{verdict:<gap$}{style:#}  {}", printable(&because))?;
+            if because.is_empty() {
+                writeln!(out, "  request {number:>2}  {style}{verdict}{style:#}")?;
+            } else {
+                let because = printable(&because);
+                writeln!(out, "  request {number:>2}  {style}{verdict:<WORD$}{style:#}  {because}")?;
+            }
         }
         News::Again => {
             writeln!(
@@ -46,7 +50,10 @@ pub(super) fn end<W: Write>(out: &mut W, conclusion: &Conclusion) -> io::Result<
         Conclusion::Shadow | Conclusion::Stopped { .. } => AnsiColor::Yellow.on_default().bold(),
         Conclusion::Ignored => AnsiColor::Red.on_default().bold(),
     };
-    writeln!(out, "\n{style}{}{style:#}", printable(&conclusion.to_string()))?;
+    writeln!(out)?;
+    for line in wrap(&printable(&conclusion.to_string()), terminal::width().max(20)) {
+        writeln!(out, "{style}{line}{style:#}")?;
+    }
     if *conclusion == Conclusion::Ignored {
         writeln!(out, "`loopbreaker check -c FILE` says which policies its config puts in force")?;
     }

@@ -1,7 +1,7 @@
 //! A gateway that another command can be pointed at.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 
 use crate::binary::Desk;
 
@@ -9,6 +9,8 @@ use crate::binary::Desk;
 pub(crate) struct Served {
     pub(crate) url: String,
     child: Child,
+    /// It still has something to say, and ends when nobody listens.
+    _stdout: BufReader<ChildStdout>,
     _desk: Desk,
 }
 
@@ -30,9 +32,10 @@ impl Served {
         }
         let mut child = desk.command(&all).stderr(Stdio::inherit()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-        Self { url, child, _desk: desk }
+        Self { url, child, _stdout: stdout, _desk: desk }
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod faithful;
 mod lab;
+mod loops;
 mod policies;
 mod provider;
 mod talk;

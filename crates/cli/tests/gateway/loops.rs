@@ -1,0 +1,7 @@
+//! Loops: the same request again, and the same call again inside of a transcript.
+
+mod holds;
+mod identical;
+mod ladder;
+mod tenants;
+mod way_out;

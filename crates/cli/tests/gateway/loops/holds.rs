@@ -1,0 +1,158 @@
+//! Calls that are held: throttled ones and paused ones.
+
+use std::time::{Duration, Instant};
+
+use crate::lab::{Lab, until};
+use crate::talk::question;
+use crate::wire::{Wire, request};
+
+/// A policy that holds from the second equal request on, with room for so many.
+fn throttling(room: u32) -> String {
+    format!(
+        "throttle: {{ max_held: {room} }}\npolicies: [{{ id: p, spec: {{ loop_detection: {{ enabled: true, \
+         threshold_identical_requests: 2, action: throttle }} }} }}]"
+    )
+}
+
+fn paused() -> &'static str {
+    "pause: { hold: 10s }\npolicies: [{ id: p, spec: { loop_detection: { enabled: true, threshold_identical_requests: 2, action: pause } } }]"
+}
+
+/// Sends a request and does not wait for its answer.
+fn begin(lab: &Lab, session: &str) -> Wire {
+    let mut wire = lab.wire();
+    wire.send(&request(
+        "POST",
+        "/v1/chat/completions",
+        &[("x-session-id", session)],
+        question("a").as_bytes(),
+    ));
+    wire
+}
+
+/// Makes the next equal request one that is held for seconds.
+fn hammer(lab: &Lab, times: usize) {
+    for _ in 0..times {
+        begin(lab, "s");
+    }
+    until("none of them is held any more", || lab.metric("loopbreaker_held") == 0.0);
+}
+
+#[test]
+fn a_full_queue_refuses_at_once() {
+    let lab = Lab::with(&throttling(2));
+    assert_eq!(begin(&lab, "s").reply().status, 200);
+    // Five of them would be held for 0.2 to 0.6 s, and there is room for two.
+    let began = Instant::now();
+    let mut wires: Vec<Wire> = (0..5).map(|_| begin(&lab, "s")).collect();
+    let replies: Vec<_> = wires.iter_mut().map(Wire::reply).collect();
+    let refused: Vec<_> = replies.iter().filter(|reply| reply.status == 429).collect();
+    assert_eq!(refused.len(), 3);
+    for reply in refused {
+        assert_eq!(reply.code(), "loop_detected");
+        assert!(reply.header("retry-after").is_some());
+    }
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert_eq!(lab.sent(), 3);
+}
+
+#[test]
+fn a_held_call_whose_client_has_gone_is_never_sent() {
+    let lab = Lab::with(&throttling(1_000));
+    assert_eq!(begin(&lab, "s").reply().status, 200);
+    hammer(&lab, 10);
+    let sent = lab.sent();
+    let wire = begin(&lab, "s");
+    until("it is held", || lab.metric("loopbreaker_held") == 1.0);
+    drop(wire);
+    until("its place is free again", || lab.metric("loopbreaker_held") == 0.0);
+    std::thread::sleep(Duration::from_millis(1_400));
+    assert_eq!(lab.sent(), sent);
+}
+
+#[test]
+fn a_paused_call_is_held_until_somebody_resumes_it() {
+    let lab = Lab::with(paused());
+    assert_eq!(begin(&lab, "s").reply().status, 200);
+    let mut held = begin(&lab, "s");
+    until("it is held", || lab.metric("loopbreaker_held") == 1.0);
+    assert_eq!(lab.sent(), 1);
+    let order = lab.post("/api/v1/sessions/s/resume", &[], "");
+    assert_eq!((order.status, order.json()["state"].as_str()), (200, Some("active")));
+    let reply = held.reply();
+    assert_eq!(reply.status, 200);
+    assert_eq!(lab.sent(), 2);
+}
+
+#[test]
+fn a_paused_call_is_refused_when_somebody_says_so() {
+    let lab = Lab::with(paused());
+    assert_eq!(begin(&lab, "s").reply().status, 200);
+    let mut held = begin(&lab, "s");
+    until("it is held", || lab.metric("loopbreaker_held") == 1.0);
+    lab.post("/api/v1/sessions/s/reject", &[], r#"{"message":"go home"}"#);
+    let reply = held.reply();
+    assert_eq!((reply.status, reply.code().as_str()), (403, "rejected_by_operator"));
+    assert_eq!(reply.header("x-should-retry"), Some("false"));
+    assert!(reply.text().contains("go home"));
+    assert_eq!(lab.sent(), 1);
+}
+
+#[test]
+fn a_pause_without_a_decision_is_no_approval() {
+    let lab = Lab::with(&paused().replace("hold: 10s", "hold: 300ms"));
+    assert_eq!(begin(&lab, "s").reply().status, 200);
+    for _ in 0..2 {
+        let reply = begin(&lab, "s").reply();
+        assert_eq!((reply.status, reply.header("x-should-retry")), (429, Some("true")));
+        assert!(reply.header("retry-after").is_some());
+        assert_eq!(reply.header("x-loopbreaker-verdict"), Some("pause"));
+    }
+    assert_eq!(lab.sent(), 1);
+}
+
+#[test]
+fn a_pause_that_nobody_ends_becomes_a_refusal() {
+    let lab = Lab::with(&paused().replace("hold: 10s", "hold: 100ms, timeout: 300ms"));
+    assert_eq!(begin(&lab, "s").reply().status, 200);
+    until("the pause has become a refusal", || {
+        let reply = begin(&lab, "s").reply();
+        assert_eq!(reply.status, 429);
+        reply.header("x-loopbreaker-verdict") == Some("reject")
+    });
+    assert_eq!(lab.sent(), 1);
+}
+
+#[test]
+fn an_operator_can_pause_a_healthy_session_and_only_that() {
+    let lab = Lab::with("pause: { hold: 300ms }");
+    assert_eq!(begin(&lab, "one").reply().status, 200);
+    assert_eq!(begin(&lab, "two").reply().status, 200);
+    let order = lab.post("/api/v1/sessions/one/pause", &[], "");
+    assert_eq!((order.status, order.json()["state"].as_str()), (200, Some("paused")));
+    assert_eq!(begin(&lab, "one").reply().status, 429);
+    assert_eq!(begin(&lab, "two").reply().status, 200);
+    lab.post("/api/v1/sessions/one/resume", &[], "");
+    assert_eq!(begin(&lab, "one").reply().status, 200);
+}
+
+#[test]
+fn a_resumed_session_approves_nothing_of_another_tenant() {
+    let config = "pause: { hold: 300ms }\npolicies: [{ id: p, spec: { selector: { pathPrefix: / }, loop_detection: \
+                  { enabled: true, threshold_identical_requests: 2, action: pause } } }]";
+    let lab = Lab::with(config);
+    let ask = |tenant: &str| {
+        let headers = [("x-tenant-id", tenant), ("x-session-id", tenant)];
+        lab.post("/v1/embeddings", &headers, r#"{"input":"the same"}"#)
+    };
+    ask("a");
+    assert_eq!(ask("a").header("x-loopbreaker-verdict"), Some("pause"));
+    lab.post("/api/v1/sessions/a/resume", &[], "");
+    ask("b");
+    let held = ask("b");
+    assert_eq!(
+        (held.status, held.header("x-loopbreaker-verdict")),
+        (429, Some("pause")),
+        "nobody has decided about b"
+    );
+}

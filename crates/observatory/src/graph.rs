@@ -1,0 +1,111 @@
+//! The causal graph of a session: who led to what.
+
+use std::collections::HashMap;
+
+use loopbreaker_record::TraceId;
+use serde_json::{Value, json};
+
+/// How long a step waits for its parent before it hangs under the root.
+pub(crate) const ORPHAN_AFTER: i64 = 30_000;
+/// An agent that did nothing for so long is idle.
+pub(crate) const IDLE_AFTER: i64 = 60_000;
+/// More steps than this are too many to draw.
+pub(crate) const MAX_NODES: u32 = 10_000;
+
+/// One step in the graph.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) trace_id: TraceId,
+    pub(crate) parent: Option<TraceId>,
+    pub(crate) agent: String,
+    pub(crate) intent: String,
+    pub(crate) tool: String,
+    pub(crate) status: String,
+    /// Its parent has not come.
+    pub(crate) waiting: bool,
+    pub(crate) received_at: i64,
+}
+
+impl Node {
+    /// Whether it has waited long enough: it hangs under the root until its parent comes.
+    fn is_orphan(&self, now: i64) -> bool {
+        self.waiting && now - self.received_at >= ORPHAN_AFTER
+    }
+}
+
+/// Nodes and edges. A node's `count` is how many steps of the session do the same, so that repeats can be drawn as one.
+pub(crate) fn drawn(nodes: &[Node], now: i64) -> Value {
+    let same = |node: &Node| (node.agent.clone(), node.intent.clone(), node.tool.clone(), node.status.clone());
+    let mut counts = HashMap::new();
+    for node in nodes {
+        *counts.entry(same(node)).or_insert(0_u32) += 1;
+    }
+    let root = nodes.iter().find(|node| node.parent.is_none()).or(nodes.first()).map(|node| node.trace_id);
+    let mut edges = Vec::new();
+    let mut drawn = Vec::new();
+    for node in nodes {
+        let orphan = node.is_orphan(now);
+        drawn.push(json!({
+            "trace_id": node.trace_id,
+            "parent_step_id": node.parent,
+            "agent_id": node.agent,
+            "intent": node.intent,
+            "tool_call": node.tool,
+            "status": node.status,
+            "orphan": orphan,
+            "count": counts.get(&same(node)),
+        }));
+        let from = if orphan { root } else { node.parent.filter(|_| !node.waiting) };
+        if let Some(from) = from.filter(|from| *from != node.trace_id) {
+            edges.push(json!({ "from": from, "to": node.trace_id, "count": 1 }));
+        }
+    }
+    let truncated = nodes.len() >= MAX_NODES as usize;
+    json!({ "nodes": drawn, "edges": edges, "truncated": truncated })
+}
+
+#[cfg(test)]
+mod tests {
+    use loopbreaker_record::TraceId;
+
+    use super::{Node, ORPHAN_AFTER, drawn};
+
+    fn node(id: u8, parent: Option<u8>, waiting: bool) -> Node {
+        Node {
+            trace_id: TraceId::from_random_bytes([id; 16]),
+            parent: parent.map(|parent| TraceId::from_random_bytes([parent; 16])),
+            agent: "a".to_owned(),
+            intent: "build".to_owned(),
+            tool: "make".to_owned(),
+            status: "failure".to_owned(),
+            waiting,
+            received_at: 1_000,
+        }
+    }
+
+    #[test]
+    fn a_child_without_its_parent_waits_and_then_hangs_under_the_root() {
+        let nodes = [node(1, None, false), node(2, Some(9), true)];
+        let early = drawn(&nodes, 1_000 + ORPHAN_AFTER - 1);
+        assert_eq!(early["edges"].as_array().unwrap().len(), 0);
+        assert_eq!(early["nodes"][1]["orphan"], false);
+        let late = drawn(&nodes, 1_000 + ORPHAN_AFTER);
+        assert_eq!(late["nodes"][1]["orphan"], true);
+        assert_eq!(late["edges"][0]["from"], nodes[0].trace_id.to_string());
+    }
+
+    #[test]
+    fn forks_are_two_edges_from_one_node_and_repeats_are_counted() {
+        let graph = drawn(&[node(1, None, false), node(2, Some(1), false), node(3, Some(1), false)], 0);
+        let from: Vec<&str> =
+            graph["edges"].as_array().unwrap().iter().map(|edge| edge["from"].as_str().unwrap()).collect();
+        assert_eq!(from[0], from[1]);
+        assert_eq!(graph["nodes"][2]["count"], 3);
+    }
+
+    #[test]
+    fn a_lone_orphan_has_no_edge_to_itself() {
+        let graph = drawn(&[node(2, Some(9), true)], i64::MAX);
+        assert_eq!(graph["edges"].as_array().unwrap().len(), 0);
+    }
+}

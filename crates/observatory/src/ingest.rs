@@ -1,0 +1,430 @@
+//! One log on its way in: known or new, whose session, which place in the graph, which score.
+
+use std::sync::Arc;
+
+use loopbreaker::{Decision, Entropy, EntropyAlert, EntropyConfig, EntropyEvent, EntropyLevel, EntropyReading};
+use loopbreaker_record::{DecisionLog, TraceId};
+use serde_json::{Value, json};
+
+use crate::error::{StoreError, Stored};
+use crate::events::{Draft, Topic};
+use crate::hitl::{self, Order};
+use crate::redact::redact;
+use crate::store::{HandOff, KnownStep, NewStep, Session};
+use crate::writer::Scribe;
+
+/// A log that has come, and what its request says beside it.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Whose it is.
+    pub tenant: Arc<str>,
+    /// The session that the request's header names; the log's own wins.
+    pub session: Option<String>,
+    /// The log.
+    pub log: DecisionLog,
+}
+
+/// A log that is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Accepted {
+    /// The session that it belongs to.
+    pub session_id: String,
+    /// It had come before.
+    pub duplicate: bool,
+    /// `normal`, `warning` or `loop`.
+    pub severity: String,
+    /// The log as it was broadcast, with the computed score.
+    pub log: Value,
+    /// What the agent must obey now.
+    pub control: Value,
+}
+
+/// A log that is valid and refused all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Another log has this name.
+    #[error("another log with this trace_id and other content is kept already")]
+    Conflict,
+    /// It would be its own ancestor.
+    #[error("the chain of parents would close a cycle")]
+    Cycle,
+}
+
+impl Refusal {
+    /// The refusal's name on the wire.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::Cycle => "cycle",
+        }
+    }
+}
+
+/// A session in memory.
+#[derive(Debug)]
+pub(crate) struct LiveSession {
+    pub(crate) row: Session,
+    entropy: Entropy,
+    dirty: bool,
+}
+
+impl Scribe<'_> {
+    /// Takes a log in. Everything that could refuse it is looked at before anything is written.
+    pub(crate) fn ingest(&mut self, arrival: Arrival) -> Stored<Result<Accepted, Refusal>> {
+        let Arrival { tenant: tenant_name, session, mut log } = arrival;
+        let content = log.content();
+        let tenant = self.store.tenant(&tenant_name)?;
+        let (trace, parent) = (log.meta.trace_id, log.meta.parent_step_id);
+        if let Some(known) = self.store.step(tenant, trace)? {
+            if known.content != content.as_bytes() {
+                return Ok(Err(Refusal::Conflict));
+            }
+            return self.repeat(&known).map(Ok);
+        }
+        let children = self.store.waiting_for(tenant, trace)?;
+        if let Some(parent) = parent {
+            // Only a step that somebody waits for can be above its own parent.
+            if parent == trace || (!children.is_empty() && self.store.is_above(tenant, trace, parent)?) {
+                return Ok(Err(Refusal::Cycle));
+            }
+        }
+        let above = match parent {
+            Some(parent) => self.store.step(tenant, parent)?,
+            None => None,
+        };
+        let named = log.meta.session_id.clone().or(session);
+        let id = self.session_for(tenant, &tenant_name, named, trace, parent, above.as_ref())?;
+        for child in &children {
+            self.adopt(child, trace, id)?;
+        }
+
+        let reported = log.cognition.entropy_score;
+        redact(&mut log, self.shared.keep_prompts);
+        let config = self.shared.detectors().entropy;
+        let reading = self.score(id, &log, reported, &config)?;
+        log.cognition.entropy_score = Some(reading.score);
+
+        let now = self.now;
+        let (agent, at) = (log.identity.agent_id.as_str(), log.meta.timestamp.millis());
+        let cluster = log.meta.cluster_id.as_deref().unwrap_or_default();
+        let tokens = log.state_delta.as_ref().and_then(|delta| delta.tokens_consumed).unwrap_or(0);
+        let cumulative = log.state_delta.as_ref().and_then(|delta| delta.cumulative_session_cost);
+        let row = &mut self.live(id)?.row;
+        row.level = reading.level.as_str().to_owned();
+        row.entropy = reading.score;
+        row.loop_score = four_decimals(1.0 - reading.score);
+        row.ended = log.is_terminal();
+        row.steps += 1;
+        row.tokens = row.tokens.saturating_add(tokens);
+        row.last_at = row.last_at.max(now);
+        row.add_agent(agent);
+        if !cluster.is_empty() {
+            cluster.clone_into(&mut row.cluster);
+        }
+        let cost = row.add_cost(cumulative);
+        let name = row.name.clone();
+
+        let text = serde_json::to_string(&log).unwrap_or_default();
+        let step = NewStep {
+            tenant,
+            session: id,
+            trace,
+            parent,
+            waiting: parent.is_some() && above.is_none(),
+            at,
+            received_at: now,
+            agent,
+            cluster,
+            tool: log.action.tool_call.as_deref().unwrap_or_default(),
+            model: log.extensions.get("model").and_then(Value::as_str).unwrap_or_default(),
+            status: log.action.status.as_str(),
+            level: reading.level.as_str(),
+            tokens,
+            cost,
+            cumulative,
+            content: content.as_bytes(),
+            log: &text,
+        };
+        self.store.add_step(&step)?;
+        if step.waiting {
+            self.shared.wait_for_parent(now, &tenant_name, &name, trace);
+        }
+        self.hand_offs(&step, above.as_ref(), &children)?;
+        self.tell_graph(&tenant_name, &name, &log, &step, &children);
+        self.tell_entropy(&tenant_name, &name, id, &log, reported, &reading)?;
+
+        if log.hitl_required() && self.shared.hitl.pause_of(id).is_none() {
+            let reason = "the agent asked for a person".to_owned();
+            self.give_order(id, "system", Order::Pause { reason })?;
+        }
+        let control = self.control_for(id, log.hitl_required(), log.is_terminal())?;
+        let log = serde_json::to_value(&log).unwrap_or_default();
+        let severity = reading.level.as_str().to_owned();
+        Ok(Ok(Accepted { session_id: name, duplicate: false, severity, log, control }))
+    }
+
+    /// A log that came again is answered as the first time, and changes nothing.
+    fn repeat(&mut self, known: &KnownStep) -> Stored<Accepted> {
+        let log: Value = serde_json::from_str(&known.log).unwrap_or_default();
+        let is_terminal = log["control"]["is_terminal"] == true;
+        let session_id = self.live(known.session)?.row.name.clone();
+        let control = self.control_for(known.session, false, is_terminal)?;
+        Ok(Accepted { session_id, duplicate: true, severity: known.level.clone(), log, control })
+    }
+
+    /// The session of a new step: by its name, its parent's, or one that starts with its root.
+    fn session_for(
+        &mut self,
+        tenant: i64,
+        tenant_name: &str,
+        named: Option<String>,
+        trace: TraceId,
+        parent: Option<TraceId>,
+        above: Option<&KnownStep>,
+    ) -> Stored<i64> {
+        let (name, provisional) = match (named, above, parent) {
+            (Some(name), _, _) => (name, false),
+            (None, Some(above), _) => return Ok(above.session),
+            // If the parent turns out to be a root, this is the name of its session; otherwise it moves.
+            (None, None, Some(parent)) => (parent.to_string(), true),
+            (None, None, None) => (trace.to_string(), false),
+        };
+        if let Some(session) = self.store.session(tenant, &name)? {
+            let settles = session.provisional && !provisional;
+            let id = session.id;
+            if settles {
+                self.live(id)?.row.provisional = false;
+            }
+            return Ok(id);
+        }
+        let mut session = Session::new(tenant, tenant_name, &name, self.now);
+        session.provisional = provisional;
+        session.id = self.store.put_session(&session)?;
+        let id = session.id;
+        self.live.put(id, LiveSession { row: session, entropy: Entropy::default(), dirty: true });
+        Ok(id)
+    }
+
+    /// A step finds its parent. If its session was only named after that parent, it becomes part of the parent's.
+    fn adopt(&mut self, child: &KnownStep, parent: TraceId, session: i64) -> Stored<()> {
+        self.store.attach(child.id)?;
+        self.shared.found_parent(child.trace);
+        if child.session == session || self.store.session_of(child.session)?.is_none() {
+            return Ok(());
+        }
+        let theirs = &self.live(child.session)?.row;
+        if !theirs.provisional || theirs.name != parent.to_string() {
+            return Ok(());
+        }
+        let from = theirs.clone();
+        let mut into = self.live(session)?.row.clone();
+        self.store.merge(&from, &mut into)?;
+        self.live.pop(&from.id);
+        // The window is read again: the steps that came over are part of it.
+        self.live.pop(&session);
+        self.store.put_session(&into)?;
+        let shared = Arc::clone(self.shared);
+        self.effects.push(Box::new(move || shared.hitl.merge(from.id, session)));
+        Ok(())
+    }
+
+    /// A session with its window; read from the store where it is not in memory.
+    pub(crate) fn live(&mut self, id: i64) -> Stored<&mut LiveSession> {
+        if !self.live.contains(&id) {
+            let gone = || StoreError::Other("the session is gone".to_owned());
+            let row = self.store.session_of(id)?.ok_or_else(gone)?;
+            let config = self.shared.detectors().entropy;
+            let mut entropy = Entropy::default();
+            for log in self.store.last_logs(id, config.window_size)? {
+                if let Ok(log) = serde_json::from_str::<DecisionLog>(&log) {
+                    entropy.observe(&decision(&log, None), &config);
+                }
+            }
+            self.live.put(id, LiveSession { row, entropy, dirty: false });
+        }
+        let live = self.live.get_mut(&id);
+        let live = live.ok_or_else(|| StoreError::Other("the session is gone".to_owned()))?;
+        live.dirty = true;
+        Ok(live)
+    }
+
+    fn score(
+        &mut self,
+        session: i64,
+        log: &DecisionLog,
+        reported: Option<f64>,
+        config: &EntropyConfig,
+    ) -> Stored<EntropyReading> {
+        Ok(self.live(session)?.entropy.observe(&decision(log, reported), config))
+    }
+
+    fn hand_offs(&mut self, step: &NewStep<'_>, above: Option<&KnownStep>, below: &[KnownStep]) -> Stored<()> {
+        let NewStep { tenant, cluster, agent, at, .. } = *step;
+        let mut add = |from: &str, to: &str, sent: i64, taken: i64| {
+            if from == to {
+                return Ok(());
+            }
+            let latency = (taken - sent).max(0);
+            self.store.add_hand_off(&HandOff { tenant, cluster, from, to, latency, at: step.received_at })
+        };
+        if let Some(above) = above {
+            add(&above.agent, agent, above.at, at)?;
+        }
+        below.iter().try_for_each(|child| add(agent, &child.agent, at, child.at))
+    }
+
+    fn tell_graph(
+        &mut self,
+        tenant: &Arc<str>,
+        session: &str,
+        log: &DecisionLog,
+        step: &NewStep<'_>,
+        children: &[KnownStep],
+    ) {
+        let mut edges = Vec::new();
+        if let Some(parent) = step.parent.filter(|_| !step.waiting) {
+            edges.push(json!({ "from": parent, "to": step.trace, "count": 1 }));
+        }
+        edges.extend(children.iter().map(|child| json!({ "from": step.trace, "to": child.trace, "count": 1 })));
+        let node = json!({
+            "trace_id": step.trace,
+            "parent_step_id": step.parent,
+            "agent_id": step.agent,
+            "intent": start_of(&log.cognition.intent),
+            "tool_call": step.tool,
+            "status": step.status,
+            "entropy_score": log.cognition.entropy_score,
+            "severity": step.level,
+            "orphan": false,
+            "count": 1,
+        });
+        let body = json!({ "event_type": "graph", "session_id": session, "node": node, "edges": edges });
+        self.tell(Topic::Graph, "graph", tenant, body);
+    }
+
+    fn tell_entropy(
+        &mut self,
+        tenant: &Arc<str>,
+        session: &str,
+        id: i64,
+        log: &DecisionLog,
+        reported: Option<f64>,
+        reading: &EntropyReading,
+    ) -> Stored<()> {
+        let agent = &log.identity.agent_id;
+        match &reading.event {
+            Some(EntropyEvent::Alert(alert)) => {
+                let body = alert_body(session, agent, alert);
+                self.store.add_finding(id, self.now, &finding_body(alert, log))?;
+                self.tell(Topic::EntropyAlerts, "entropy_alert", tenant, body);
+            }
+            Some(EntropyEvent::Recovered(score)) => {
+                let body = json!({
+                    "event_type": "entropy_recovered", "session_id": session, "agent_id": agent,
+                    "entropy_score": score,
+                });
+                self.tell(Topic::EntropyAlerts, "entropy_recovered", tenant, body);
+            }
+            None => {}
+        }
+        if reading.discrepancy.is_some() {
+            let body = json!({
+                "event_type": "entropy_discrepancy", "session_id": session, "agent_id": agent,
+                "trace_id": log.meta.trace_id, "reported": reported, "entropy_score": reading.score,
+            });
+            self.tell(Topic::EntropyAlerts, "entropy_discrepancy", tenant, body);
+        }
+        Ok(())
+    }
+
+    /// What the agent must obey now. An order is told once.
+    fn control_for(&mut self, session: i64, just_paused: bool, is_terminal: bool) -> Stored<Value> {
+        let pause = self.shared.hitl.pause_of(session).or_else(|| {
+            let reason = "the agent asked for a person".to_owned();
+            just_paused.then(|| hitl::Pause { since: self.now, operator: "system".to_owned(), reason })
+        });
+        let order = if pause.is_some() { None } else { self.shared.hitl.next_order(session) };
+        if let Some((number, _)) = order {
+            self.store.remove_order(number)?;
+            // Two logs in one batch must not both be told.
+            self.shared.hitl.delivered(session, number);
+        }
+        Ok(hitl::control(pause.as_ref(), order.as_ref().map(|(_, order)| order), is_terminal))
+    }
+
+    /// Writes the sessions that changed, and tells of each of them once.
+    pub(crate) fn write_sessions(&mut self) -> Stored<()> {
+        for (id, live) in self.live.iter_mut().filter(|(_, live)| live.dirty) {
+            live.dirty = false;
+            self.store.put_session(&live.row)?;
+            let paused = self.shared.hitl.pause_of(*id).is_some();
+            let mut body = live.row.summary(paused);
+            body["event_type"] = "session".into();
+            let tenant = Some(Arc::from(live.row.tenant_name.as_str()));
+            self.drafts.push(Draft { topic: Topic::Sessions, kind: "session", tenant, body });
+        }
+        let ended: Vec<i64> =
+            self.live.iter().filter(|(_, live)| live.row.ended).map(|(id, _)| *id).collect();
+        for id in ended {
+            self.live.pop(&id);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn tell(&mut self, topic: Topic, kind: &'static str, tenant: &Arc<str>, body: Value) {
+        self.drafts.push(Draft { topic, kind, tenant: Some(Arc::clone(tenant)), body });
+    }
+}
+
+fn decision(log: &DecisionLog, reported: Option<f64>) -> Decision<'_> {
+    Decision {
+        intent: &log.cognition.intent,
+        tool_call: log.action.tool_call.as_deref().unwrap_or_default(),
+        status: log.action.status.into(),
+        tool_input: log.action.tool_input.as_deref(),
+        reported,
+    }
+}
+
+/// The seven fields of the alert, and no other.
+fn alert_body(session: &str, agent: &str, alert: &EntropyAlert) -> Value {
+    json!({
+        "event_type": "entropy_alert",
+        "session_id": session,
+        "agent_id": agent,
+        "entropy_score": alert.entropy_score,
+        "window_size": alert.window_size,
+        "repeated_pattern": {
+            "intent": alert.repeated_pattern.intent,
+            "tool_call": alert.repeated_pattern.tool_call,
+            "action_status": alert.repeated_pattern.action_status.as_str(),
+        },
+        "occurrence_count": alert.occurrence_count,
+    })
+}
+
+fn finding_body(alert: &EntropyAlert, log: &DecisionLog) -> Value {
+    json!({
+        "detector": "entropy",
+        "kind": "entropy",
+        "severity": EntropyLevel::Loop.as_str(),
+        "score": four_decimals(1.0 - alert.entropy_score),
+        "count": alert.occurrence_count,
+        "trace_id": log.meta.trace_id,
+        "pattern": {
+            "intent": alert.repeated_pattern.intent,
+            "tool_call": alert.repeated_pattern.tool_call,
+            "action_status": alert.repeated_pattern.action_status.as_str(),
+        },
+    })
+}
+
+/// Nobody reads more of an intent in a graph.
+fn start_of(text: &str) -> &str {
+    let end = (0..=text.len().min(512)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
+}
+
+fn four_decimals(number: f64) -> f64 {
+    (number * 10_000.0).round() / 10_000.0
+}

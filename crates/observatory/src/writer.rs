@@ -1,0 +1,229 @@
+//! The one thread that writes: whatever waits is done in one transaction, and answered after its commit.
+
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::error::{StoreError, Stored};
+use crate::events::Draft;
+use crate::ingest::LiveSession;
+use crate::observatory::Shared;
+use crate::store::Store;
+
+/// Hands work to the thread.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    jobs: Option<Sender<Envelope>>,
+    permits: Arc<Semaphore>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Work inside of a transaction, and what is to be done once it is committed.
+type Job = Box<dyn FnOnce(&mut Scribe<'_>) -> Stored<Effect> + Send>;
+type Effect = Box<dyn FnOnce() + Send>;
+
+struct Envelope {
+    job: Job,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// What a job works with.
+pub(crate) struct Scribe<'a> {
+    pub(crate) store: &'a mut dyn Store,
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) live: &'a mut LruCache<i64, LiveSession>,
+    /// What to tell once it is committed.
+    pub(crate) drafts: Vec<Draft>,
+    /// What else to do then, before anybody is answered.
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) now: i64,
+}
+
+/// Sessions whose windows are kept in memory; the others are read again when they go on.
+const MAX_LIVE: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
+/// Jobs of one transaction: far below the number of live sessions, so none is evicted before it is written.
+const MAX_BATCH: usize = 512;
+/// Jobs that may wait. Beyond that, callers wait.
+const MAX_WAITING: usize = 8_192;
+/// How long a caller waits for a place.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the thread looks after what nobody asks for.
+const TICK: Duration = Duration::from_millis(250);
+/// Event numbers are set aside in blocks, so that a restart never gives one twice.
+const EVENT_BLOCK: u64 = 10_000;
+pub(crate) const EVENT_SETTING: &str = "event_seq";
+
+impl Writer {
+    pub(crate) fn start(store: Box<dyn Store>, shared: Arc<Shared>) -> Stored<Self> {
+        let (jobs, waiting) = channel();
+        let for_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("observatory".to_owned())
+            .spawn(move || Desk::new(store, for_thread).run(&waiting))
+            .map_err(|error| StoreError::Other(error.to_string()))?;
+        let permits = Arc::new(Semaphore::new(MAX_WAITING));
+        Ok(Self { jobs: Some(jobs), permits, shared, thread: Some(thread) })
+    }
+
+    /// Does work in the next transaction; the answer comes after its commit.
+    pub(crate) async fn submit<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Scribe<'_>) -> Stored<T> + Send + 'static,
+    ) -> Stored<T> {
+        self.enqueue(work).await?.answer().await
+    }
+
+    /// Puts work into the queue, in order; the answer can be waited for later.
+    pub(crate) async fn enqueue<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Scribe<'_>) -> Stored<T> + Send + 'static,
+    ) -> Stored<Pending<T>> {
+        let place = tokio::time::timeout(PATIENCE, Arc::clone(&self.permits).acquire_owned()).await;
+        let Ok(Ok(permit)) = place else { return Err(StoreError::Busy) };
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |scribe| {
+            let done = work(scribe)?;
+            // Whoever asked may have gone.
+            Ok(Box::new(move || drop(reply.send(done))))
+        });
+        self.send(Envelope { job, _permit: Some(permit) })?;
+        Ok(Pending { answer, shared: Arc::clone(&self.shared) })
+    }
+
+    /// Does work some time soon if there is a place for it, and tells nobody.
+    pub(crate) fn note(&self, work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static) -> bool {
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else { return false };
+        let job: Job = Box::new(move |scribe| {
+            work(scribe)?;
+            Ok(Box::new(|| ()))
+        });
+        self.send(Envelope { job, _permit: Some(permit) }).is_ok()
+    }
+
+    fn send(&self, envelope: Envelope) -> Stored<()> {
+        let gone = || StoreError::Other("the writer has ended".to_owned());
+        self.jobs.as_ref().ok_or_else(gone)?.send(envelope).map_err(|_| gone())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been shown as a failure of the store.
+            drop(thread.join());
+        }
+    }
+}
+
+/// An answer that comes after a commit.
+#[derive(Debug)]
+pub(crate) struct Pending<T> {
+    answer: oneshot::Receiver<T>,
+    shared: Arc<Shared>,
+}
+
+impl<T> Pending<T> {
+    pub(crate) async fn answer(self) -> Stored<T> {
+        // Work whose transaction failed is dropped with its reply.
+        self.answer.await.map_err(|_| {
+            self.shared.health.failure().unwrap_or_else(|| StoreError::Other("the batch failed".to_owned()))
+        })
+    }
+}
+
+/// The thread's own state.
+struct Desk {
+    store: Box<dyn Store>,
+    shared: Arc<Shared>,
+    live: LruCache<i64, LiveSession>,
+    /// Event numbers up to this one are set aside.
+    reserved: u64,
+    last_tick: Instant,
+}
+
+impl Desk {
+    fn new(store: Box<dyn Store>, shared: Arc<Shared>) -> Self {
+        let reserved = shared.events.last();
+        Self { store, shared, live: LruCache::new(MAX_LIVE), reserved, last_tick: Instant::now() }
+    }
+
+    fn run(mut self, jobs: &Receiver<Envelope>) {
+        loop {
+            match jobs.recv_timeout(TICK) {
+                Ok(first) => {
+                    // While one batch is synced to disk the next one gathers, so nobody has to wait for company.
+                    let batch = std::iter::once(first).chain(jobs.try_iter()).take(MAX_BATCH).collect();
+                    self.commit(batch);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if self.last_tick.elapsed() >= TICK {
+                self.last_tick = Instant::now();
+                if self.shared.has_chores() {
+                    let job: Job = Box::new(|scribe| {
+                        scribe.do_chores()?;
+                        Ok(Box::new(|| ()))
+                    });
+                    self.commit(vec![Envelope { job, _permit: None }]);
+                }
+            }
+        }
+    }
+
+    /// One transaction. Either all of the batch is committed and answered, or none of it.
+    fn commit(&mut self, batch: Vec<Envelope>) {
+        let size = batch.len() as u64;
+        let worked = catch_unwind(AssertUnwindSafe(|| self.work(batch)));
+        let worked = worked.unwrap_or_else(|_| Err(StoreError::Other("a job panicked".to_owned())));
+        match worked {
+            Ok((drafts, effects, replies)) => {
+                effects.into_iter().for_each(|effect| effect());
+                self.shared.events.publish(drafts);
+                self.shared.store_works();
+                replies.into_iter().for_each(|reply| reply());
+            }
+            Err(error) => {
+                self.store.rollback();
+                // What was thought in this batch has not happened.
+                self.live.clear();
+                self.shared.store_failed(error, size);
+            }
+        }
+    }
+
+    fn work(&mut self, batch: Vec<Envelope>) -> Stored<(Vec<Draft>, Vec<Effect>, Vec<Effect>)> {
+        self.store.begin()?;
+        let mut scribe = Scribe {
+            store: &mut *self.store,
+            shared: &self.shared,
+            live: &mut self.live,
+            drafts: Vec::new(),
+            effects: Vec::new(),
+            now: self.shared.now(),
+        };
+        let mut replies = Vec::with_capacity(batch.len());
+        let mut permits = Vec::with_capacity(batch.len());
+        for Envelope { job, _permit: permit } in batch {
+            replies.push(job(&mut scribe)?);
+            permits.push(permit);
+        }
+        scribe.write_sessions()?;
+        let Scribe { drafts, effects, .. } = scribe;
+        let last = self.shared.events.last() + drafts.len() as u64;
+        if last > self.reserved {
+            self.reserved = last + EVENT_BLOCK;
+            self.store.put_setting(EVENT_SETTING, &self.reserved.to_string())?;
+        }
+        self.store.commit()?;
+        Ok((drafts, effects, replies))
+    }
+}
