@@ -9,7 +9,7 @@ use std::time::Duration;
 use loopbreaker_config::{BaseUrl, Config, Problem};
 use loopbreaker_gateway::{Gateway, Handle};
 use loopbreaker_telemetry::{LogFormat, Telemetry};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::ServeArgs;
 use crate::config_file::{self, ConfigFile};
@@ -23,14 +23,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
         warn(&notice.to_string());
     }
     raise_file_limit();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Whoever reads that it listens may send a signal at once, which must not end it by then.
+    let signals = runtime.block_on(async { Signals::listen() })?;
     let gateway = start(args, config)?;
     writeln!(io::stdout(), "listening on http://{}", gateway.address())?;
     if let Some(admin) = gateway.admin_address() {
         writeln!(io::stdout(), "health, metrics and API on http://{admin}")?;
     }
     greet(&gateway);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(watch_over(args, &gateway.handle(), files))?;
+    runtime.block_on(watch_over(args, &gateway.handle(), files, signals));
     say("stopping: no new connections, open streams may end\n");
     gateway.stop(DRAIN);
     Ok(Exit::Fine)
@@ -79,19 +81,36 @@ fn not_sound(file: Option<&ConfigFile>, problems: &[Problem]) -> Failure {
     Failure::told(told, format!("`loopbreaker check -c {name}` shows each with its line"))
 }
 
+/// The signals that a running gateway hears.
+struct Signals {
+    hangup: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+}
+
 /// Reloads when a file changes or SIGHUP comes, and returns when the gateway should stop.
-async fn watch_over(args: &ServeArgs, gateway: &Handle, mut files: Watched) -> io::Result<()> {
-    let (mut hangup, mut terminate) = (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?);
-    let mut interrupt = signal(SignalKind::interrupt())?;
+async fn watch_over(args: &ServeArgs, gateway: &Handle, mut files: Watched, mut signals: Signals) {
     let mut ticks = tokio::time::interval(LOOK_EVERY);
     loop {
         let reload = tokio::select! {
-            _ = hangup.recv() => true,
+            _ = signals.hangup.recv() => true,
             _ = ticks.tick() => files.have_changed(),
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
+            _ = signals.terminate.recv() => return,
+            _ = signals.interrupt.recv() => return,
         };
-        if reload {
+        if reload && args.config.file.as_deref() == Some(Path::new("-")) {
+            gateway.reload_failed("the config came from stdin, which cannot be read again");
+        } else if reload {
             match load(args) {
                 Ok((config, watched)) => {
                     files = watched;

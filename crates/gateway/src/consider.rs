@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use hyper::header::HeaderMap;
@@ -10,14 +11,14 @@ use loopbreaker::Timestamp;
 use loopbreaker_budget::{Family, estimate_tokens};
 use loopbreaker_config::Subject;
 use loopbreaker_dialect::{Dialect, Facts};
-use loopbreaker_telemetry::{Degraded, Part, Resume};
+use loopbreaker_telemetry::{Degraded, Part, Record, Resume, TraceContext};
 
 use crate::identical::Attempt;
 use crate::identity::{Caller, Tenant};
 use crate::inspect::{Inspection, Reader};
 use crate::judge::{Judge, Question};
 use crate::limits::{Charges, Estimate, Keys};
-use crate::route::model_in_path;
+use crate::route::{is_streamed_by_path, model_in_path};
 use crate::sessions::{Located, SessionKey};
 use crate::settings::{Applied, Settings};
 use crate::state::{Shared, today};
@@ -62,6 +63,33 @@ impl Case<'_> {
     pub(crate) fn keep_transcript(&mut self, shared: &Shared, dialect: Option<Dialect>) {
         if let Some(inspection) = self.inspection.take() {
             self.thread = inspection.keep(&shared.transcripts, dialect == Some(Dialect::Responses));
+        }
+    }
+
+    /// What is told of the request, as far as it is known before it is sent.
+    pub(crate) fn record(&self, looked: &Looked<'_>, at: SystemTime, upstream: &Arc<str>) -> Record {
+        use loopbreaker_telemetry::Dialect as Told;
+        let traceparent = looked.headers.get("traceparent").and_then(|value| value.to_str().ok());
+        Record {
+            at,
+            tenant: Arc::clone(&self.tenant.name),
+            tenant_class: self.tenant.class,
+            agent: Arc::clone(&self.agent),
+            session: Arc::clone(&self.session),
+            dialect: match looked.dialect {
+                Some(Dialect::Chat) => Told::Chat,
+                Some(Dialect::Responses) => Told::Responses,
+                Some(Dialect::Anthropic) => Told::Anthropic,
+                Some(Dialect::Gemini) => Told::Gemini,
+                None => Told::Other,
+            },
+            method: looked.method.to_owned().into(),
+            path: looked.path.into(),
+            model: self.model.clone(),
+            upstream: Arc::clone(upstream),
+            stream: self.facts.stream || is_streamed_by_path(looked.path),
+            ids: traceparent.and_then(TraceContext::parse),
+            ..Record::default()
         }
     }
 

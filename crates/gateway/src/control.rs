@@ -108,7 +108,16 @@ mod tests {
         for host in ["localhost", "LocalHost:4141", "127.0.0.1", "127.0.0.53:80", "[::1]:4141", "[::1]"] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in ["127.0.0.1.example.com", "127.evil", "localhost.evil", "evil:80", "[::1].evil", "", "0.0.0.0", "::"] {
+        for host in [
+            "127.0.0.1.example.com",
+            "127.evil",
+            "localhost.evil",
+            "evil:80",
+            "[::1].evil",
+            "",
+            "0.0.0.0",
+            "::",
+        ] {
             assert!(!is_loopback(host), "{host}");
         }
     }

@@ -1,10 +1,12 @@
 //! The decision endpoint: what would be done with a request, for proxies that send their traffic themselves.
 
+use std::time::{Instant, SystemTime};
+
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Response};
 use loopbreaker::Action;
-use loopbreaker_telemetry::Part;
+use loopbreaker_telemetry::{Part, Record};
 
 use crate::consider::{Looked, consider};
 use crate::decode::{Encoding, decode};
@@ -25,6 +27,7 @@ pub(crate) fn is_asked(path: &str) -> bool {
 impl Worker {
     /// 200 to allow, 429 (or what `?deny=` asks for) to refuse, with the same headers as the gateway itself.
     pub(crate) async fn decide(&self, request: Request<Incoming>) -> Response<Reply> {
+        let (at, arrived) = (SystemTime::now(), Instant::now());
         let settings = self.shared.settings();
         let (parts, body) = request.into_parts();
         let denied_with = query_value(parts.uri.query().unwrap_or_default(), "deny").parse::<u16>().ok();
@@ -39,6 +42,7 @@ impl Worker {
             Encoding::Coded(coding) => decode(coding, &body, inbound::MAX_BODY).map(bytes::Bytes::from),
             Encoding::Unknown => None,
         };
+        let read = Instant::now();
         // A proxy that asks without the body, as nginx does, gets what can be said without it.
         let has_body = decoded.as_ref().is_some_and(|body| !body.is_empty());
         let mut headers = parts.headers;
@@ -83,6 +87,17 @@ impl Worker {
                 *response.status_mut() = status;
             }
         }
+        let asked = case.record(&looked, at, &"".into());
+        self.shared.telemetry.record(Record {
+            status: response.status().as_u16(),
+            verdict: case.verdict.action,
+            findings: std::mem::take(&mut case.verdict.notes),
+            refusal: refused.map(|refused| refused.code.code()),
+            overhead: read.elapsed(),
+            duration: arrived.elapsed(),
+            degraded: case.degraded,
+            ..asked
+        });
         response
     }
 }

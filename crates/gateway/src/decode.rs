@@ -99,10 +99,13 @@ impl StreamDecoder {
         Self(match coding {
             Coding::Gzip => Inner::Gzip(flate2::write::MultiGzDecoder::new(Decoded::default())),
             Coding::Deflate => Inner::Deflate,
-            Coding::Brotli => {
-                Inner::Brotli(Box::new(brotli_decompressor::DecompressorWriter::new(Decoded::default(), 16 * 1024)))
+            Coding::Brotli => Inner::Brotli(Box::new(brotli_decompressor::DecompressorWriter::new(
+                Decoded::default(),
+                16 * 1024,
+            ))),
+            Coding::Zstd => {
+                zstd::stream::write::Decoder::new(Decoded::default()).map_or(Inner::Broken, Inner::Zstd)
             }
-            Coding::Zstd => zstd::stream::write::Decoder::new(Decoded::default()).map_or(Inner::Broken, Inner::Zstd),
         })
     }
 
@@ -116,11 +119,19 @@ impl StreamDecoder {
             };
         }
         let decoded = match &mut self.0 {
-            Inner::Gzip(decoder) => written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0)),
-            Inner::Zlib(decoder) => written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0)),
+            Inner::Gzip(decoder) => {
+                written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0))
+            }
+            Inner::Zlib(decoder) => {
+                written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0))
+            }
             Inner::Raw(decoder) => written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0)),
-            Inner::Brotli(decoder) => written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0)),
-            Inner::Zstd(decoder) => written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0)),
+            Inner::Brotli(decoder) => {
+                written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0))
+            }
+            Inner::Zstd(decoder) => {
+                written(decoder, piece).map(|()| std::mem::take(&mut decoder.get_mut().0))
+            }
             Inner::Deflate | Inner::Broken => Ok(Vec::new()),
         };
         decoded.unwrap_or_else(|_| {

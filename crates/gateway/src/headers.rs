@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn a_request_of_http2_gets_the_headers_of_http1() {
         let request = hyper::Request::get("http://example.com/x").version(hyper::Version::HTTP_2);
-        let mut request = request.header("cookie", "a=1").header("x", "y").header("cookie", "b=2").body(()).unwrap();
+        let mut request =
+            request.header("cookie", "a=1").header("x", "y").header("cookie", "b=2").body(()).unwrap();
         as_in_http1(&mut request);
         assert_eq!(names(request.headers()), ["cookie=a=1; b=2", "x=y", "host=example.com"]);
     }

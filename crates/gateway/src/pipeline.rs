@@ -9,10 +9,11 @@ use hyper::header::{EXPECT, HOST, HeaderMap, HeaderValue};
 use hyper::{Request, Response};
 use loopbreaker::Action;
 use loopbreaker_dialect::{Dialect, Refusal};
-use loopbreaker_telemetry::{Part, Record, TraceContext};
+use loopbreaker_telemetry::{Part, Record};
 
 use crate::consider::{Case, Looked, consider};
 use crate::decode::{Encoding, decode};
+use crate::headers;
 use crate::hints::ToPlace;
 use crate::inbound::{self, Start, Unread};
 use crate::pauses::Decision;
@@ -23,7 +24,6 @@ use crate::settings::Settings;
 use crate::state::Shared;
 use crate::upstream::Pool;
 use crate::verdict::{Refused, SESSION};
-use crate::headers;
 
 /// One worker's view of the gateway.
 #[derive(Debug, Clone)]
@@ -47,7 +47,8 @@ impl Worker {
         let (at, arrived) = (SystemTime::now(), Instant::now());
         let settings = self.shared.settings();
         let (mut parts, body) = request.into_parts();
-        let web_socket = headers::wants_web_socket(&parts.headers).then(|| parts.extensions.remove()).flatten();
+        let web_socket =
+            headers::wants_web_socket(&parts.headers).then(|| parts.extensions.remove()).flatten();
         let path_and_query = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let Some(destination) =
             route::destination(path_and_query, &parts.headers, &settings.config.upstreams)
@@ -81,7 +82,8 @@ impl Worker {
         looked.body = decoded.as_ref();
         let mut case = consider(&self.shared, &settings, &looked);
         case.keep_transcript(&self.shared, dialect);
-        let record = record(&times, &looked, &case, &settings, &destination);
+        let upstream = &settings.upstream(destination.provider, destination.route).name;
+        let record = case.record(&looked, times.at, upstream);
 
         if let Err(refused) = self.hold(&settings, &mut case, &mut times).await {
             return self.refused(dialect, &case, &times, record, &refused);
@@ -241,39 +243,6 @@ pub(crate) fn add_verdict(headers: &mut HeaderMap, case: &Case<'_>) {
     }
     if case.is_told() {
         case.verdict.add_headers(headers);
-    }
-}
-
-/// What is known of a request before it is sent.
-fn record(
-    times: &Times,
-    looked: &Looked<'_>,
-    case: &Case<'_>,
-    settings: &Settings,
-    destination: &Destination,
-) -> Record {
-    use loopbreaker_telemetry::Dialect as Told;
-    let traceparent = looked.headers.get("traceparent").and_then(|value| value.to_str().ok());
-    Record {
-        at: times.at,
-        tenant: Arc::clone(&case.tenant.name),
-        tenant_class: case.tenant.class,
-        agent: Arc::clone(&case.agent),
-        session: Arc::clone(&case.session),
-        dialect: match looked.dialect {
-            Some(Dialect::Chat) => Told::Chat,
-            Some(Dialect::Responses) => Told::Responses,
-            Some(Dialect::Anthropic) => Told::Anthropic,
-            Some(Dialect::Gemini) => Told::Gemini,
-            None => Told::Other,
-        },
-        method: looked.method.to_owned().into(),
-        path: looked.path.into(),
-        model: case.model.clone(),
-        upstream: Arc::clone(&settings.upstream(destination.provider, destination.route).name),
-        stream: case.facts.stream || route::is_streamed_by_path(looked.path),
-        ids: traceparent.and_then(TraceContext::parse),
-        ..Record::default()
     }
 }
 

@@ -166,7 +166,11 @@ impl Sending<'_> {
     /// Joins both connections, since the provider agrees to a web socket.
     fn tunnel(mut self, response: Response<Incoming>) -> Response<Reply> {
         let Some(client) = self.web_socket.take() else {
-            return self.unavailable(502, "the provider changed the protocol although nobody had asked", None);
+            return self.unavailable(
+                502,
+                "the provider changed the protocol although nobody had asked",
+                None,
+            );
         };
         let mut headers = headers::to_client(response.headers());
         headers::copy_upgrade(response.headers(), &mut headers);

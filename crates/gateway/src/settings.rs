@@ -5,7 +5,9 @@ use std::sync::Arc;
 use hyper::header::HeaderValue;
 use loopbreaker::{RedundancyRules, Timestamp};
 use loopbreaker_budget::{Limit, Price, Prices, Quantity, Rate, Rates, Stages, Window};
-use loopbreaker_config::{self as config, BaseUrl, Config, Dialect as Provider, Policy, Rule, Selector, Subject};
+use loopbreaker_config::{
+    self as config, BaseUrl, Config, Dialect as Provider, Policy, Rule, Selector, Subject,
+};
 use loopbreaker_telemetry::Mode;
 
 use crate::upstream::Origin;

@@ -128,14 +128,9 @@ impl Hitl {
         queue.push_back((number, order));
     }
 
-    /// The next order for a session that its agent has not been told.
-    pub(crate) fn next_order(&self, session: i64) -> Option<(i64, Order)> {
-        self.lock().undelivered.get(&session)?.front().cloned()
-    }
-
-    /// The first order of a session that fits.
-    pub(crate) fn find_order(&self, session: i64, fits: impl Fn(&Order) -> bool) -> Option<(i64, Order)> {
-        self.lock().undelivered.get(&session)?.iter().find(|(_, order)| fits(order)).cloned()
+    /// The first order that a session has not been told and that fits.
+    pub(crate) fn find_order(&self, session: i64, fits: impl Fn(i64, &Order) -> bool) -> Option<(i64, Order)> {
+        self.lock().undelivered.get(&session)?.iter().find(|(number, order)| fits(*number, order)).cloned()
     }
 
     /// The order has been told.

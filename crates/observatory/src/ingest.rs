@@ -65,7 +65,6 @@ impl Refusal {
 pub(crate) struct LiveSession {
     pub(crate) row: Session,
     entropy: Entropy,
-    dirty: bool,
 }
 
 impl Scribe<'_> {
@@ -109,7 +108,7 @@ impl Scribe<'_> {
         let cluster = log.meta.cluster_id.as_deref().unwrap_or_default();
         let tokens = log.state_delta.as_ref().and_then(|delta| delta.tokens_consumed).unwrap_or(0);
         let cumulative = log.state_delta.as_ref().and_then(|delta| delta.cumulative_session_cost);
-        let row = &mut self.live(id)?.row;
+        let row = self.change(id)?;
         row.level = reading.level.as_str().to_owned();
         row.entropy = reading.score;
         row.loop_score = four_decimals(1.0 - reading.score);
@@ -153,11 +152,11 @@ impl Scribe<'_> {
         self.tell_graph(&tenant_name, &name, &log, &step, &children);
         self.tell_entropy(&tenant_name, &name, id, &log, reported, &reading)?;
 
-        if log.hitl_required() && self.shared.hitl.pause_of(id).is_none() {
+        if log.hitl_required() {
             let reason = "the agent asked for a person".to_owned();
             self.give_order(id, "system", Order::Pause { reason })?;
         }
-        let control = self.control_for(id, log.hitl_required(), log.is_terminal())?;
+        let control = self.control_for(id, log.is_terminal())?;
         let log = serde_json::to_value(&log).unwrap_or_default();
         let severity = reading.level.as_str().to_owned();
         Ok(Ok(Accepted { session_id: name, duplicate: false, severity, log, control }))
@@ -168,7 +167,7 @@ impl Scribe<'_> {
         let log: Value = serde_json::from_str(&known.log).unwrap_or_default();
         let is_terminal = log["control"]["is_terminal"] == true;
         let session_id = self.live(known.session)?.row.name.clone();
-        let control = self.control_for(known.session, false, is_terminal)?;
+        let control = self.control_for(known.session, is_terminal)?;
         Ok(Accepted { session_id, duplicate: true, severity: known.level.clone(), log, control })
     }
 
@@ -193,7 +192,7 @@ impl Scribe<'_> {
             let settles = session.provisional && !provisional;
             let id = session.id;
             if settles {
-                self.live(id)?.row.provisional = false;
+                self.change(id)?.provisional = false;
             }
             return Ok(id);
         }
@@ -201,7 +200,7 @@ impl Scribe<'_> {
         session.provisional = provisional;
         session.id = self.store.put_session(&session)?;
         let id = session.id;
-        self.live.put(id, LiveSession { row: session, entropy: Entropy::default(), dirty: true });
+        self.live.put(id, LiveSession { row: session, entropy: Entropy::default() });
         Ok(id)
     }
 
@@ -240,12 +239,19 @@ impl Scribe<'_> {
                     entropy.observe(&decision(&log, None), &config);
                 }
             }
-            self.live.put(id, LiveSession { row, entropy, dirty: false });
+            self.live.put(id, LiveSession { row, entropy });
         }
         let live = self.live.get_mut(&id);
         let live = live.ok_or_else(|| StoreError::Other("the session is gone".to_owned()))?;
-        live.dirty = true;
         Ok(live)
+    }
+
+    /// A session that is written with this batch.
+    fn change(&mut self, id: i64) -> Stored<&mut Session> {
+        if !self.changed.contains(&id) {
+            self.changed.push(id);
+        }
+        Ok(&mut self.live(id)?.row)
     }
 
     fn score(
@@ -338,35 +344,35 @@ impl Scribe<'_> {
     }
 
     /// What the agent must obey now. An order is told once.
-    fn control_for(&mut self, session: i64, just_paused: bool, is_terminal: bool) -> Stored<Value> {
-        let pause = self.shared.hitl.pause_of(session).or_else(|| {
-            let reason = "the agent asked for a person".to_owned();
-            just_paused.then(|| hitl::Pause { since: self.now, operator: "system".to_owned(), reason })
-        });
-        let order = if pause.is_some() { None } else { self.shared.hitl.next_order(session) };
+    fn control_for(&mut self, session: i64, is_terminal: bool) -> Stored<Value> {
+        let pause = self.pause_of(session);
+        let told = &self.told;
+        let order = match pause {
+            Some(_) => None,
+            None => self.shared.hitl.find_order(session, |number, _| !told.contains(&number)),
+        };
         if let Some((number, _)) = order {
-            self.store.remove_order(number)?;
-            // Two logs in one batch must not both be told.
-            self.shared.hitl.delivered(session, number);
+            self.order_told(session, number)?;
         }
         Ok(hitl::control(pause.as_ref(), order.as_ref().map(|(_, order)| order), is_terminal))
     }
 
     /// Writes the sessions that changed, and tells of each of them once.
     pub(crate) fn write_sessions(&mut self) -> Stored<()> {
-        for (id, live) in self.live.iter_mut().filter(|(_, live)| live.dirty) {
-            live.dirty = false;
-            self.store.put_session(&live.row)?;
-            let paused = self.shared.hitl.pause_of(*id).is_some();
-            let mut body = live.row.summary(paused);
+        for id in std::mem::take(&mut self.changed) {
+            // A session that became part of another in the meantime is gone.
+            if self.store.session_of(id)?.is_none() {
+                continue;
+            }
+            let paused = self.pause_of(id).is_some();
+            let row = self.live(id)?.row.clone();
+            self.store.put_session(&row)?;
+            let mut body = row.summary(paused);
             body["event_type"] = "session".into();
-            let tenant = Some(Arc::from(live.row.tenant_name.as_str()));
-            self.drafts.push(Draft { topic: Topic::Sessions, kind: "session", tenant, body });
-        }
-        let ended: Vec<i64> =
-            self.live.iter().filter(|(_, live)| live.row.ended).map(|(id, _)| *id).collect();
-        for id in ended {
-            self.live.pop(&id);
+            self.tell(Topic::Sessions, "session", &Arc::from(row.tenant_name.as_str()), body);
+            if row.ended {
+                self.live.pop(&id);
+            }
         }
         Ok(())
     }

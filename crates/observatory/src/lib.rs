@@ -1,1 +1,38 @@
-//! The observatory: decision logs stored and searched, alerts, the causal graph, people in the loop.
+//! The observatory: everything that agents decide becomes one record that can be searched, loops raise an alarm, and a
+//! person can really stop an agent.
+//!
+//! ```text
+//!  logs ─► validate ─► writer: one thread, one transaction for all that waits ─► commit ─► answers
+//!          (record)      │ ingest.rs   known or new, session, place in the graph, entropy    │
+//!                        │ orders.rs   pause, resume, reject, inject, rewrite, audit         └─► events.rs ─► SSE
+//!                        ▼
+//!                      store.rs: the one trait that a database has to fit ◄── sqlite.rs ◄── readers: lists, searches
+//! ```
+//!
+//! Nothing is answered before it is safe on disk, and events are numbered in the order of commits. When the store
+//! fails, that is a typed error for those who asked and visible in [`Health`]; nothing panics and nothing is lost that
+//! was acknowledged.
+
+mod audit;
+mod chores;
+mod detectors;
+mod error;
+mod events;
+mod graph;
+mod hitl;
+mod ingest;
+mod observatory;
+mod orders;
+mod redact;
+mod session;
+mod sqlite;
+mod store;
+mod writer;
+
+pub use audit::{AuditCheck, AuditEntry};
+pub use error::StoreError;
+pub use events::{Event, Subscription, Topic};
+pub use hitl::{Observer, Order, OrderGiven, Pause};
+pub use ingest::{Accepted, Arrival, Refusal};
+pub use observatory::{Health, Observatory, Options};
+pub use orders::Given;

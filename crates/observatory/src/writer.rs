@@ -1,5 +1,6 @@
 //! The one thread that writes: whatever waits is done in one transaction, and answered after its commit.
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::error::{StoreError, Stored};
 use crate::events::Draft;
+use crate::hitl::Pause;
 use crate::ingest::LiveSession;
 use crate::observatory::Shared;
 use crate::store::Store;
@@ -43,6 +45,12 @@ pub(crate) struct Scribe<'a> {
     pub(crate) drafts: Vec<Draft>,
     /// What else to do then, before anybody is answered.
     pub(crate) effects: Vec<Effect>,
+    /// Sessions that are written at the end of the batch.
+    pub(crate) changed: Vec<i64>,
+    /// Pauses that begin or end with this batch.
+    pub(crate) pauses: HashMap<i64, Option<Pause>>,
+    /// Orders that are handed out with this batch.
+    pub(crate) told: Vec<i64>,
     pub(crate) now: i64,
 }
 
@@ -59,6 +67,12 @@ const TICK: Duration = Duration::from_millis(250);
 /// Event numbers are set aside in blocks, so that a restart never gives one twice.
 const EVENT_BLOCK: u64 = 10_000;
 pub(crate) const EVENT_SETTING: &str = "event_seq";
+
+impl std::fmt::Debug for Envelope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Envelope")
+    }
+}
 
 impl Writer {
     pub(crate) fn start(store: Box<dyn Store>, shared: Arc<Shared>) -> Stored<Self> {
@@ -208,6 +222,9 @@ impl Desk {
             live: &mut self.live,
             drafts: Vec::new(),
             effects: Vec::new(),
+            changed: Vec::new(),
+            pauses: HashMap::new(),
+            told: Vec::new(),
             now: self.shared.now(),
         };
         let mut replies = Vec::with_capacity(batch.len());

@@ -1,7 +1,7 @@
 //! A gateway as its users run it: the real binary, a scripted provider behind it, and eyes on both.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -32,6 +32,7 @@ pub(crate) struct Bench {
     mock: Mock,
     folder: TempDir,
     config: Option<String>,
+    stdin: Option<String>,
     upstream: Option<String>,
     args: Vec<String>,
     variables: Vec<(&'static str, String)>,
@@ -50,6 +51,7 @@ impl Bench {
             mock: Mock::start("127.0.0.1:0").unwrap(),
             folder: tempfile::tempdir().unwrap(),
             config: None,
+            stdin: None,
             upstream: None,
             args: Vec::new(),
             variables: Vec::new(),
@@ -60,6 +62,12 @@ impl Bench {
     /// With a config file. `{mock}` in it stands for the provider's address.
     pub(crate) fn config(mut self, text: &str) -> Self {
         self.config = Some(text.to_owned());
+        self
+    }
+
+    /// With a config that comes from stdin.
+    pub(crate) fn config_from_stdin(mut self, text: &str) -> Self {
+        self.stdin = Some(text.to_owned());
         self
     }
 
@@ -92,7 +100,7 @@ impl Bench {
     }
 
     pub(crate) fn start(self) -> Lab {
-        let Self { mock, folder, config, upstream, args, variables, logs } = self;
+        let Self { mock, folder, config, stdin, upstream, args, variables, logs } = self;
         let mut command = Command::new(env!("CARGO_BIN_EXE_loopbreaker"));
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(&args).current_dir(folder.path());
         if !args.iter().any(|arg| arg == "--data-dir") {
@@ -106,11 +114,18 @@ impl Bench {
             fs::write(folder.path().join(CONFIG), text.replace("{mock}", &mock.url())).unwrap();
             command.args(["-c", CONFIG]);
         }
+        if stdin.is_some() {
+            command.args(["-c", "-"]);
+        }
         for name in ["LOOPBREAKER_CONFIG", "LOOPBREAKER_DATA_DIR", "NO_COLOR"] {
             command.env_remove(name);
         }
-        command.envs(variables).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs(variables).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
+
+        let mut pipe = child.stdin.take().unwrap();
+        pipe.write_all(stdin.unwrap_or_default().as_bytes()).unwrap();
+        drop(pipe);
 
         let log = Arc::new(Mutex::new(String::new()));
         let stderr = child.stderr.take().unwrap();

@@ -19,7 +19,7 @@ struct Told {
     session: String,
     modes: Vec<Mode>,
     code: Option<&'static str>,
-    is_told: bool,
+    may_tell: bool,
 }
 
 impl Bench {
@@ -52,7 +52,7 @@ impl Bench {
             session: case.session.to_string(),
             modes: case.verdict.notes.iter().map(|note| note.mode).collect(),
             code: case.verdict.refusal.as_ref().map(|refused| refused.code).map(Refusal::code),
-            is_told: case.is_told(),
+            may_tell: case.is_told(),
         }
     }
 
@@ -137,7 +137,7 @@ fn shadow_sees_everything_and_does_nothing() {
     let bench = Bench::with("global_shadow: true");
     assert_eq!(bench.loop_of(7, &[]), [Allow; 7]);
     let told = bench.ask(&transcript(8, ""), &[]);
-    assert!(!told.is_told && told.modes == [Mode::Shadow], "{told:?}");
+    assert!(!told.may_tell && told.modes == [Mode::Shadow], "{told:?}");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_session_that_is_held_out_is_only_observed_and_looks_like_any_other() {
     let bench = Bench::with("holdout: 100%");
     assert_eq!(bench.loop_of(8, &[]), [Allow; 8]);
     let told = bench.ask(&transcript(9, ""), &[]);
-    assert!(told.is_told && told.modes == [Mode::Shadow], "{told:?}");
+    assert!(told.may_tell && told.modes == [Mode::Shadow], "{told:?}");
 }
 
 #[test]

@@ -27,7 +27,9 @@ pub(crate) struct Origin {
 impl Origin {
     /// The origin of a base URL.
     pub(crate) fn of(url: &BaseUrl) -> Self {
-        Self { host: url.host().into(), port: url.port(), tls: url.is_https() }
+        // An IPv6 address stands in brackets in a URL, and nowhere else.
+        let host = url.host().trim_start_matches('[').trim_end_matches(']');
+        Self { host: host.into(), port: url.port(), tls: url.is_https() }
     }
 }
 

@@ -98,6 +98,15 @@ fn a_config_that_is_gone_for_a_moment_changes_nothing() {
 }
 
 #[test]
+fn a_config_from_stdin_cannot_be_read_again_and_stays() {
+    let lab = Bench::new().config_from_stdin(KILLED).start();
+    assert_eq!(as_acme(&lab), 403);
+    lab.signal(Signal::HUP);
+    until("the reload was refused", || lab.metric(REFUSED) == 1.0);
+    assert_eq!(as_acme(&lab), 403);
+}
+
+#[test]
 fn counters_survive_a_reload() {
     let budget = "policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 2, period: 1h }] } }]";
     let lab = Lab::with(budget);

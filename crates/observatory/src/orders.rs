@@ -1,0 +1,128 @@
+//! Orders of operators on their way in: kept, audited, told, and then in force.
+
+use std::sync::Arc;
+
+use loopbreaker_record::Moment;
+use serde_json::json;
+
+use crate::audit::{self, Deed, sha256};
+use crate::error::Stored;
+use crate::events::Topic;
+use crate::hitl::{Order, OrderGiven, Pause};
+use crate::writer::Scribe;
+
+/// What became of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// The session.
+    pub session_id: String,
+    /// Its state now.
+    pub state: String,
+    /// Why nothing was done, when nothing was.
+    pub note: Option<&'static str>,
+}
+
+impl Scribe<'_> {
+    /// Gives an order to a session. What is asked for already is not done twice.
+    pub(crate) fn give_order(&mut self, session: i64, operator: &str, order: Order) -> Stored<Given> {
+        let row = self.live(session)?.row.clone();
+        let pause = self.pause_of(session);
+        let before = row.state(pause.is_some()).to_owned();
+        let note = match (&order, &pause) {
+            (Order::Pause { .. }, Some(_)) => Some("it is paused already"),
+            (Order::Resume | Order::Reject { .. }, None) => Some("it is not paused"),
+            _ => None,
+        };
+        if note.is_some() {
+            return Ok(Given { session_id: row.name, state: before, note });
+        }
+        let reason = match &order {
+            Order::Pause { reason } => {
+                let pause =
+                    Pause { since: self.now, operator: operator.to_owned(), reason: reason.clone() };
+                self.set_pause(session, Some(pause))?;
+                Some(reason.clone())
+            }
+            Order::Resume => {
+                self.set_pause(session, None)?;
+                None
+            }
+            Order::Reject { message } => {
+                self.set_pause(session, None)?;
+                self.queue(session, &order)?;
+                Some(message.clone())
+            }
+            Order::Inject { message } => {
+                self.queue(session, &order)?;
+                Some(message.clone())
+            }
+            Order::Rewrite { trace_id, .. } => {
+                self.queue(session, &order)?;
+                Some(trace_id.to_string())
+            }
+        };
+        let state = row.state(self.pause_of(session).is_some()).to_owned();
+        let content = serde_json::to_string(&order).unwrap_or_default();
+        let deed = Deed {
+            operator,
+            action: order.name(),
+            session_id: Some(&row.name),
+            reason: reason.as_deref(),
+            before: Some(sha256(before.as_bytes())),
+            after: Some(sha256(format!("{state}\n{content}").as_bytes())),
+        };
+        self.audit(deed)?;
+        let body = json!({
+            "event_type": "hitl", "session_id": row.name, "order": order.name(), "operator": operator,
+            "state": state, "reason": reason,
+        });
+        self.tell(Topic::Hitl, "hitl", &Arc::from(row.tenant_name.as_str()), body);
+        let given = OrderGiven {
+            tenant: row.tenant_name,
+            session_id: row.name.clone(),
+            operator: operator.to_owned(),
+            order,
+        };
+        let shared = Arc::clone(self.shared);
+        self.effects.push(Box::new(move || shared.hitl.tell(&given)));
+        Ok(Given { session_id: row.name, state, note: None })
+    }
+
+    /// The pause of a session, as it is with this batch.
+    pub(crate) fn pause_of(&self, session: i64) -> Option<Pause> {
+        match self.pauses.get(&session) {
+            Some(pause) => pause.clone(),
+            None => self.shared.hitl.pause_of(session),
+        }
+    }
+
+    /// An order has been handed out, and is not handed out again.
+    pub(crate) fn order_told(&mut self, session: i64, number: i64) -> Stored<()> {
+        self.store.remove_order(number)?;
+        self.told.push(number);
+        let shared = Arc::clone(self.shared);
+        self.effects.push(Box::new(move || shared.hitl.delivered(session, number)));
+        Ok(())
+    }
+
+    /// Writes a deed into the audit log.
+    pub(crate) fn audit(&mut self, deed: Deed<'_>) -> Stored<()> {
+        let at = Moment::from_millis(self.now);
+        audit::append(self.store, at.as_str(), deed).map(drop)
+    }
+
+    fn set_pause(&mut self, session: i64, pause: Option<Pause>) -> Stored<()> {
+        self.store.put_pause(session, pause.as_ref())?;
+        self.pauses.insert(session, pause.clone());
+        let shared = Arc::clone(self.shared);
+        self.effects.push(Box::new(move || shared.hitl.set_pause(session, pause)));
+        Ok(())
+    }
+
+    fn queue(&mut self, session: i64, order: &Order) -> Stored<()> {
+        let number = self.store.add_order(session, order)?;
+        let (shared, order) = (Arc::clone(self.shared), order.clone());
+        self.effects.push(Box::new(move || shared.hitl.queue(session, number, order)));
+        Ok(())
+    }
+}
