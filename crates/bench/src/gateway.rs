@@ -109,7 +109,11 @@ pub fn measure(effort: Effort, part: &str, progress: &mut impl Write) -> io::Res
     let upstream = mock.addr();
     let load_before = targets::load_average()?;
     let mut report = Report {
-        peers: vec![targets::version("nginx", "-v")?, targets::version("haproxy", "-v")?],
+        peers: format!(
+            "nginx {}, HAProxy {}",
+            targets::version("nginx", "-v")?,
+            targets::version("haproxy", "-v")?
+        ),
         ..Report::default()
     };
     let rows: Vec<&Row> = ROWS.iter().filter(|row| row.name.contains(part)).collect();

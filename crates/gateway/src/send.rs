@@ -12,7 +12,7 @@ use loopbreaker_config::ChantAction;
 use loopbreaker_dialect::{Dialect, Refusal, StreamReader, UsageFilter};
 use loopbreaker_telemetry::{Record, UpstreamError};
 
-use crate::answer::{Passing, Watch, WatchedStream, WhenOver};
+use crate::answer::{End, Ended, Passing, Watch, WatchedStream, WhenOver};
 use crate::consider::Case;
 use crate::decode::{Encoding, StreamDecoder};
 use crate::headers;
@@ -64,28 +64,10 @@ impl Sending<'_> {
         };
         self.record.overhead = self.times.read.elapsed().saturating_sub(self.times.held);
 
-        let original = start.bytes.clone();
-        let asked = match (editing.body.take(), start.rest) {
-            (Some(edited), _) => self.exchange(upstream, Bytes::from(edited), true).await,
-            (None, None) => self.exchange(upstream, start.bytes, false).await,
-            (None, Some(rest)) => {
-                let request = self.request(upstream, Outgoing::streamed(start.bytes, rest), false);
-                self.worker.pool.send(&upstream.origin, request, self.limit(), None).await
-            }
-        };
-        // A provider that does not like what we changed gets the original once, and the client that answer.
-        let edited = editing.hinted || editing.asked_for_usage;
-        let asked = match asked {
-            Ok((response, _)) if edited && matches!(response.status().as_u16(), 400 | 422) => {
-                if editing.hinted {
-                    shared.placements.refused(&upstream.name, self.case.model.as_deref());
-                    self.case.degraded.insert(loopbreaker_telemetry::Part::Hint);
-                }
-                editing.asked_for_usage = false;
-                self.exchange(upstream, original, false).await
-            }
-            asked => asked,
-        };
+        let mut waiting = Waiting { sending: &mut self, is_answered: false };
+        let asked = waiting.sending.ask(upstream, start, &mut editing).await;
+        waiting.is_answered = true;
+        drop(waiting);
         match asked {
             Ok((response, lease)) => {
                 let status = response.status().as_u16();
@@ -96,6 +78,11 @@ impl Sending<'_> {
                 }
                 if status == 101 { self.tunnel(response) } else { self.pass_on(response, lease, &editing) }
             }
+            // The client broke its own body off, which is no failure of the provider.
+            Err(Unreachable::Broken(_, error)) if error.is_user() => {
+                breaker.release(permit, shared.now());
+                self.unavailable(400, "the body broke off before its end", None)
+            }
             Err(unreachable) => {
                 breaker.failure(permit, shared.now());
                 shared.telemetry.metrics.upstream_error(match unreachable {
@@ -105,6 +92,36 @@ impl Sending<'_> {
                 });
                 self.unavailable(502, &unreachable.to_string(), None)
             }
+        }
+    }
+
+    /// Asks the provider, and once more with the original where it does not like what we changed.
+    async fn ask(
+        &mut self,
+        upstream: &Upstream,
+        start: Start,
+        editing: &mut Editing,
+    ) -> Result<(Response<Incoming>, Lease), Unreachable> {
+        let original = start.bytes.clone();
+        let asked = match (editing.body.take(), start.rest) {
+            (Some(edited), _) => self.exchange(upstream, Bytes::from(edited), true).await,
+            (None, None) => self.exchange(upstream, start.bytes, false).await,
+            (None, Some(rest)) => {
+                let request = self.request(upstream, Outgoing::streamed(start.bytes, rest), false);
+                self.worker.pool.send(&upstream.origin, request, self.limit(), None).await
+            }
+        };
+        let edited = editing.hinted || editing.asked_for_usage;
+        match asked {
+            Ok((response, _)) if edited && matches!(response.status().as_u16(), 400 | 422) => {
+                if editing.hinted {
+                    self.worker.shared.placements.refused(&upstream.name, self.case.model.as_deref());
+                    self.case.degraded.insert(loopbreaker_telemetry::Part::Hint);
+                }
+                editing.asked_for_usage = false;
+                self.exchange(upstream, original, false).await
+            }
+            asked => asked,
         }
     }
 
@@ -216,7 +233,7 @@ impl Sending<'_> {
         }))
     }
 
-    fn settling(mut self, status: u16) -> WhenOver {
+    fn settling(&mut self, status: u16) -> WhenOver {
         let settling = Settling {
             shared: Arc::clone(&self.worker.shared),
             settings: Arc::clone(self.settings),
@@ -226,16 +243,16 @@ impl Sending<'_> {
                 findings: std::mem::take(&mut self.case.verdict.notes),
                 held: self.times.held,
                 degraded: self.case.degraded,
-                ..self.record
+                ..std::mem::take(&mut self.record)
             },
             arrived: self.times.arrived,
             dialect: self.dialect,
-            reservation: self.reservation,
+            reservation: self.reservation.take(),
             estimate: self.case.estimate,
-            attempts: self.case.attempts,
+            attempts: std::mem::take(&mut self.case.attempts),
             tenant: self.case.tenant.key,
             located: self.case.located,
-            thread: self.case.thread,
+            thread: self.case.thread.take(),
             conversation: self.case.facts.conversation.clone(),
             chants: watching_for_chants(&self.case.policies),
         };
@@ -267,6 +284,25 @@ impl Sending<'_> {
         response
     }
 }
+
+/// A request whose answer has not begun. When it is dropped before that, its client has gone: it is settled and told of
+/// all the same, for the provider may have worked on it.
+struct Waiting<'w, 'r> {
+    sending: &'w mut Sending<'r>,
+    is_answered: bool,
+}
+
+impl Drop for Waiting<'_, '_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let gone = Ended { end: End::ClientGone, answer: None, chant: None, first_chunk: None };
+            self.sending.settling(CLIENT_GONE)(gone);
+        }
+    }
+}
+
+/// The status in the log of a request whose client did not wait for any.
+pub(crate) const CLIENT_GONE: u16 = 499;
 
 /// Makes the same request again.
 struct Again<'r, 's> {

@@ -13,6 +13,7 @@ use crate::consider::family;
 use crate::identical::Attempt;
 use crate::inspect::thread_key;
 use crate::limits::Estimate;
+use crate::send::CLIENT_GONE;
 use crate::sessions::Located;
 use crate::settings::{Applied, Settings};
 use crate::state::Shared;
@@ -59,7 +60,12 @@ impl Settling {
     pub(crate) fn settle(mut self, ended: Ended) {
         let now = self.shared.now();
         let Ended { end, answer, chant, first_chunk } = ended;
-        let succeeded = matches!(self.record.status, 101 | 200..300);
+        let succeeded = match self.record.status {
+            101 | 200..300 => true,
+            // What the provider did until its client had gone is not known, and not free either.
+            CLIENT_GONE => matches!(end, End::ClientGone),
+            _ => false,
+        };
 
         // What did it use, and what does that cost?
         if let Some(dialect) = self.dialect.filter(|_| succeeded) {

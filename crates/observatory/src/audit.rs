@@ -66,8 +66,7 @@ impl AuditEntry {
         let mut hash = Sha256::new();
         let seq = self.seq.to_string();
         let required = [&seq, &self.at, &self.operator, &self.action, &self.prev_hash].map(Some);
-        let optional =
-            [&self.session_id, &self.reason, &self.before, &self.after].map(Option::as_ref);
+        let optional = [&self.session_id, &self.reason, &self.before, &self.after].map(Option::as_ref);
         for field in required.into_iter().chain(optional) {
             // An absent field and an empty one are told apart.
             hash.update(field.map_or(u64::MAX, |text| text.len() as u64).to_le_bytes());
@@ -126,5 +125,9 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }

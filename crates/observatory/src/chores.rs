@@ -1,8 +1,8 @@
 //! What nobody asks for: pauses that ran out, steps that stayed orphans, and what is too old to keep.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::sync::Arc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loopbreaker_record::TraceId;
 use serde_json::json;
@@ -102,10 +102,13 @@ impl Scribe<'_> {
 
     /// Forgets some of what is too old or too much; says how many steps that were. The audit log stays.
     pub(crate) fn forget_some(&mut self) -> Stored<u32> {
+        // What this batch has changed so far is written before it is read again.
+        self.write_sessions()?;
         let oldest_kept = self.now - self.shared.max_age;
         let mut gone = self.store.forget(oldest_kept, Self::FORGOTTEN_AT_ONCE)?;
         if gone == 0 && self.store.used_bytes()? > self.shared.max_bytes {
-            gone = self.store.forget(i64::MAX, Self::FORGOTTEN_AT_ONCE)?;
+            // In small bites, or more would go than has to.
+            gone = self.store.forget(i64::MAX, Self::FORGOTTEN_AT_ONCE / 10)?;
         }
         if gone > 0 {
             // Sessions without steps are gone with them.

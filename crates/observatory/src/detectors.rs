@@ -65,7 +65,7 @@ pub(crate) fn shown(config: &DetectorsConfig) -> Value {
 pub(crate) fn changed(config: &DetectorsConfig, change: &Value) -> Result<DetectorsConfig, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut new = config.clone();
-    let mut top = Reader::new("", Some(change), &mut problems);
+    let mut top = Reader::new("", change, &mut problems);
     let sections = ["sentinel", "entropy", "redundancy", "semantic"].map(|name| top.take(name));
     top.finish();
     let [sentinel, entropy, redundancy, semantic] = sections;
@@ -85,21 +85,23 @@ pub(crate) fn changed(config: &DetectorsConfig, change: &Value) -> Result<Detect
 }
 
 fn read_entropy(old: EntropyConfig, change: &Value, problems: &mut Vec<Problem>) -> EntropyConfig {
-    let mut reader = Reader::new("entropy", Some(change), problems);
+    let mut reader = Reader::new("entropy", change, problems);
     let window = reader.whole("window_size").unwrap_or(old.window_size);
     let loop_below = reader.number("loop_below").unwrap_or(old.loop_below);
     let warn_up_to = reader.number("warn_up_to").unwrap_or(old.warn_up_to);
     let include_input = reader.flag("include_input").unwrap_or(old.include_input);
     reader.finish();
-    let new = EntropyConfig::new(window, loop_below, warn_up_to);
-    new.map(|new| EntropyConfig { include_input, ..new }).unwrap_or_else(|error| {
-        problems.push(("entropy".to_owned(), error.to_string()));
-        old
-    })
+    match EntropyConfig::new(window, loop_below, warn_up_to) {
+        Ok(new) => EntropyConfig { include_input, ..new },
+        Err(error) => {
+            problems.push(("entropy".to_owned(), error.to_string()));
+            old
+        }
+    }
 }
 
 fn read_semantic(old: SemanticConfig, change: &Value, problems: &mut Vec<Problem>) -> SemanticConfig {
-    let mut reader = Reader::new("semantic", Some(change), problems);
+    let mut reader = Reader::new("semantic", change, problems);
     let size = reader.whole("size").unwrap_or(old.size);
     let ttl = reader.whole("ttl_ms").map_or(old.ttl_millis, u64::from);
     let threshold = reader.number("threshold").unwrap_or(old.threshold);
@@ -111,7 +113,7 @@ fn read_semantic(old: SemanticConfig, change: &Value, problems: &mut Vec<Problem
 }
 
 fn read_sentinel(old: &SentinelConfig, change: &Value, problems: &mut Vec<Problem>) -> SentinelConfig {
-    let mut reader = Reader::new("sentinel", Some(change), problems);
+    let mut reader = Reader::new("sentinel", change, problems);
     let (default, overrides, bypass) =
         (reader.take("default"), reader.take("overrides"), reader.texts("bypass"));
     reader.finish();
@@ -121,7 +123,7 @@ fn read_sentinel(old: &SentinelConfig, change: &Value, problems: &mut Vec<Proble
     }
     if let Some(overrides) = overrides {
         new.overrides = Vec::new();
-        let mut reader = Reader::new("sentinel.overrides", Some(&overrides), problems);
+        let mut reader = Reader::new("sentinel.overrides", &overrides, problems);
         for (tools, limit) in reader.rest() {
             let path = format!("sentinel.overrides.{tools}");
             let own = read_limit(&path, &old.default, &limit, problems);
@@ -135,7 +137,7 @@ fn read_sentinel(old: &SentinelConfig, change: &Value, problems: &mut Vec<Proble
 }
 
 fn read_limit(path: &str, old: &SentinelLimit, change: &Value, problems: &mut Vec<Problem>) -> SentinelLimit {
-    let mut reader = Reader::new(path, Some(change), problems);
+    let mut reader = Reader::new(path, change, problems);
     let threshold = reader.whole("threshold").unwrap_or(old.threshold());
     let window = reader.whole("window_size").unwrap_or(old.window_size());
     let reason = reader.text("reason");
@@ -153,17 +155,17 @@ fn read_limit(path: &str, old: &SentinelLimit, change: &Value, problems: &mut Ve
 }
 
 fn read_redundancy(old: &RedundancyConfig, change: &Value, problems: &mut Vec<Problem>) -> RedundancyConfig {
-    let mut reader = Reader::new("redundancy", Some(change), problems);
+    let mut reader = Reader::new("redundancy", change, problems);
     let window = reader.whole("window").unwrap_or(old.window());
     let tools = reader.take("tools");
     reader.finish();
     let mut declared = old.tools().to_vec();
     if let Some(tools) = tools {
         declared.clear();
-        let mut reader = Reader::new("redundancy.tools", Some(&tools), problems);
+        let mut reader = Reader::new("redundancy.tools", &tools, problems);
         for (tools, profile) in reader.rest() {
             let path = format!("redundancy.tools.{tools}");
-            let mut reader = Reader::new(&path, Some(&profile), problems);
+            let mut reader = Reader::new(&path, &profile, problems);
             let effect = reader.text("effect");
             let profile = ToolProfile {
                 effect: effect.as_deref().and_then(Effect::parse),
@@ -194,15 +196,12 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(path: &str, value: Option<&Value>, problems: &'a mut Vec<Problem>) -> Self {
-        let fields = match value {
-            Some(Value::Object(fields)) => fields.clone(),
-            _ => {
-                let path = if path.is_empty() { "detectors" } else { path };
-                problems.push((path.to_owned(), "must be an object".to_owned()));
-                Map::new()
-            }
-        };
+    fn new(path: &str, value: &Value, problems: &'a mut Vec<Problem>) -> Self {
+        let fields = value.as_object().cloned().unwrap_or_else(|| {
+            let path = if path.is_empty() { "detectors" } else { path };
+            problems.push((path.to_owned(), "must be an object".to_owned()));
+            Map::new()
+        });
         Self { path: path.to_owned(), fields, problems }
     }
 
@@ -243,8 +242,9 @@ impl<'a> Reader<'a> {
 
     fn texts(&mut self, name: &str) -> Option<Vec<String>> {
         let value = self.take(name)?;
-        let texts: Option<Vec<String>> =
-            value.as_array().and_then(|members| members.iter().map(|text| text.as_str().map(str::to_owned)).collect());
+        let texts: Option<Vec<String>> = value
+            .as_array()
+            .and_then(|members| members.iter().map(|text| text.as_str().map(str::to_owned)).collect());
         texts.or_else(|| self.problem(name, "must be an array of strings"))
     }
 
@@ -274,7 +274,8 @@ mod tests {
 
     #[test]
     fn a_change_of_one_value_leaves_the_others() {
-        let config = changed(&DetectorsConfig::default(), &json!({ "entropy": { "loop_below": 0.4 } })).unwrap();
+        let config =
+            changed(&DetectorsConfig::default(), &json!({ "entropy": { "loop_below": 0.4 } })).unwrap();
         assert!((config.entropy.loop_below - 0.4).abs() < f64::EPSILON);
         assert_eq!(config.entropy.window_size, 5);
     }

@@ -35,7 +35,8 @@ impl Node {
 
 /// Nodes and edges. A node's `count` is how many steps of the session do the same, so that repeats can be drawn as one.
 pub(crate) fn drawn(nodes: &[Node], now: i64) -> Value {
-    let same = |node: &Node| (node.agent.clone(), node.intent.clone(), node.tool.clone(), node.status.clone());
+    let same =
+        |node: &Node| (node.agent.clone(), node.intent.clone(), node.tool.clone(), node.status.clone());
     let mut counts = HashMap::new();
     for node in nodes {
         *counts.entry(same(node)).or_insert(0_u32) += 1;

@@ -1,6 +1,7 @@
 //! The human in the loop: which sessions are held, and what operators have to say to them.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loopbreaker_record::TraceId;
@@ -105,6 +106,12 @@ impl Hitl {
         self.lock().paused.get(&session).cloned()
     }
 
+    /// Whether no session is held and nobody has anything to say.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let state = self.lock();
+        state.paused.is_empty() && state.undelivered.is_empty()
+    }
+
     pub(crate) fn set_pause(&self, session: i64, pause: Option<Pause>) {
         let mut state = self.lock();
         match pause {
@@ -129,7 +136,11 @@ impl Hitl {
     }
 
     /// The first order that a session has not been told and that fits.
-    pub(crate) fn find_order(&self, session: i64, fits: impl Fn(i64, &Order) -> bool) -> Option<(i64, Order)> {
+    pub(crate) fn find_order(
+        &self,
+        session: i64,
+        fits: impl Fn(i64, &Order) -> bool,
+    ) -> Option<(i64, Order)> {
         self.lock().undelivered.get(&session)?.iter().find(|(number, order)| fits(*number, order)).cloned()
     }
 
@@ -159,7 +170,8 @@ impl Hitl {
     pub(crate) fn tell(&self, given: &OrderGiven) {
         let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(observer) = observer {
-            observer(given);
+            // A listener that panics must not take the writer with it.
+            drop(catch_unwind(AssertUnwindSafe(|| observer(given))));
         }
     }
 

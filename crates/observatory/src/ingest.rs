@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use loopbreaker::{Decision, Entropy, EntropyAlert, EntropyConfig, EntropyEvent, EntropyLevel, EntropyReading};
-use loopbreaker_record::{DecisionLog, TraceId};
+use loopbreaker::{
+    Decision, Entropy, EntropyAlert, EntropyConfig, EntropyEvent, EntropyLevel, EntropyReading,
+};
+use loopbreaker_record::{DecisionLog, Meta, TraceId};
 use serde_json::{Value, json};
 
 use crate::error::{StoreError, Stored};
 use crate::events::{Draft, Topic};
 use crate::hitl::{self, Order};
 use crate::redact::redact;
-use crate::store::{HandOff, KnownStep, NewStep, Session};
+use crate::store::{HandOff, KnownStep, NewStep, Session, Texts};
 use crate::writer::Scribe;
 
 /// A log that has come, and what its request says beside it.
@@ -92,7 +94,8 @@ impl Scribe<'_> {
             None => None,
         };
         let named = log.meta.session_id.clone().or(session);
-        let id = self.session_for(tenant, &tenant_name, named, trace, parent, above.as_ref())?;
+        let id =
+            self.session_for(tenant, &tenant_name, named, &log.meta, above.as_ref(), !children.is_empty())?;
         for child in &children {
             self.adopt(child, trace, id)?;
         }
@@ -109,7 +112,7 @@ impl Scribe<'_> {
         let tokens = log.state_delta.as_ref().and_then(|delta| delta.tokens_consumed).unwrap_or(0);
         let cumulative = log.state_delta.as_ref().and_then(|delta| delta.cumulative_session_cost);
         let row = self.change(id)?;
-        row.level = reading.level.as_str().to_owned();
+        reading.level.as_str().clone_into(&mut row.level);
         row.entropy = reading.score;
         row.loop_score = four_decimals(1.0 - reading.score);
         row.ended = log.is_terminal();
@@ -124,6 +127,7 @@ impl Scribe<'_> {
         let name = row.name.clone();
 
         let text = serde_json::to_string(&log).unwrap_or_default();
+        let reasoning = log.cognition.reasoning_chain.as_deref().unwrap_or_default().join("\n");
         let step = NewStep {
             tenant,
             session: id,
@@ -143,6 +147,13 @@ impl Scribe<'_> {
             cumulative,
             content: content.as_bytes(),
             log: &text,
+            texts: Texts {
+                intent: &log.cognition.intent,
+                reasoning: &reasoning,
+                tool: log.action.tool_call.as_deref().unwrap_or_default(),
+                input: log.action.tool_input.as_deref().unwrap_or_default(),
+                output: log.action.tool_output_summary.as_deref().unwrap_or_default(),
+            },
         };
         self.store.add_step(&step)?;
         if step.waiting {
@@ -177,10 +188,11 @@ impl Scribe<'_> {
         tenant: i64,
         tenant_name: &str,
         named: Option<String>,
-        trace: TraceId,
-        parent: Option<TraceId>,
+        log: &Meta,
         above: Option<&KnownStep>,
+        awaited: bool,
     ) -> Stored<i64> {
+        let (trace, parent) = (log.trace_id, log.parent_step_id);
         let (name, provisional) = match (named, above, parent) {
             (Some(name), _, _) => (name, false),
             (None, Some(above), _) => return Ok(above.session),
@@ -195,6 +207,14 @@ impl Scribe<'_> {
                 self.change(id)?.provisional = false;
             }
             return Ok(id);
+        }
+        // Steps that came before this one have a session that only waits for its right name.
+        let waiting = if awaited { self.store.session(tenant, &trace.to_string())? } else { None };
+        if let Some(id) = waiting.filter(|session| session.provisional).map(|session| session.id) {
+            let row = self.change(id)?;
+            (row.name, row.provisional) = (name, provisional);
+            let renamed = row.clone();
+            return self.store.put_session(&renamed);
         }
         let mut session = Session::new(tenant, tenant_name, &name, self.now);
         session.provisional = provisional;
@@ -264,7 +284,12 @@ impl Scribe<'_> {
         Ok(self.live(session)?.entropy.observe(&decision(log, reported), config))
     }
 
-    fn hand_offs(&mut self, step: &NewStep<'_>, above: Option<&KnownStep>, below: &[KnownStep]) -> Stored<()> {
+    fn hand_offs(
+        &mut self,
+        step: &NewStep<'_>,
+        above: Option<&KnownStep>,
+        below: &[KnownStep],
+    ) -> Stored<()> {
         let NewStep { tenant, cluster, agent, at, .. } = *step;
         let mut add = |from: &str, to: &str, sent: i64, taken: i64| {
             if from == to {
@@ -291,7 +316,9 @@ impl Scribe<'_> {
         if let Some(parent) = step.parent.filter(|_| !step.waiting) {
             edges.push(json!({ "from": parent, "to": step.trace, "count": 1 }));
         }
-        edges.extend(children.iter().map(|child| json!({ "from": step.trace, "to": child.trace, "count": 1 })));
+        edges.extend(
+            children.iter().map(|child| json!({ "from": step.trace, "to": child.trace, "count": 1 })),
+        );
         let node = json!({
             "trace_id": step.trace,
             "parent_step_id": step.parent,

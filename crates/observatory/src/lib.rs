@@ -13,6 +13,7 @@
 //! fails, that is a typed error for those who asked and visible in [`Health`]; nothing panics and nothing is lost that
 //! was acknowledged.
 
+mod api;
 mod audit;
 mod chores;
 mod detectors;
@@ -29,6 +30,7 @@ mod sqlite;
 mod store;
 mod writer;
 
+pub use api::{Caller, Reply};
 pub use audit::{AuditCheck, AuditEntry};
 pub use error::StoreError;
 pub use events::{Event, Subscription, Topic};

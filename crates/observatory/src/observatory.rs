@@ -15,7 +15,7 @@ use crate::chores::Orphans;
 use crate::detectors;
 use crate::error::{StoreError, Stored};
 use crate::events::{Draft, Events, Subscription, Topic};
-use crate::hitl::{Hitl, Observer, Order};
+use crate::hitl::{Hitl, Observer, Order, OrderGiven, Pause};
 use crate::ingest::{Accepted, Arrival, Refusal};
 use crate::orders::Given;
 use crate::sqlite::Sqlite;
@@ -94,8 +94,10 @@ impl std::fmt::Debug for Options {
 #[derive(Debug)]
 pub struct Observatory {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) readers: Arc<Readers>,
+    /// Places for answers that go on.
+    pub(crate) streams: Arc<Semaphore>,
     writer: Writer,
-    readers: Arc<Readers>,
 }
 
 /// What every thread of the observatory sees.
@@ -158,8 +160,7 @@ impl Shared {
     /// New thresholds. The guard starts afresh only when its own have changed.
     fn set_detectors(&self, config: DetectorsConfig) {
         let mut running = self.detectors.write().unwrap_or_else(PoisonError::into_inner);
-        let same_guard =
-            running.0.sentinel == config.sentinel && running.0.redundancy == config.redundancy;
+        let same_guard = running.0.sentinel == config.sentinel && running.0.redundancy == config.redundancy;
         if !same_guard {
             running.1 = Guard::new(&config);
         }
@@ -186,6 +187,20 @@ impl Shared {
             "event_type": "health", "part": "store", "state": state, "reason": reason, "unwritten": unwritten,
         });
         self.events.publish([Draft { topic: Topic::Health, kind: "health", tenant: None, body }]);
+    }
+
+    /// Holds a session although the store fails: it lasts as long as the process.
+    fn pause_unwritten(&self, session: &Session, pause: Pause) -> Given {
+        let given = OrderGiven {
+            tenant: session.tenant_name.clone(),
+            session_id: session.name.clone(),
+            operator: pause.operator.clone(),
+            order: Order::Pause { reason: pause.reason.clone() },
+        };
+        self.hitl.set_pause(session.id, Some(pause));
+        self.hitl.tell(&given);
+        let note = Some("it is paused, but the store fails: this is not in the audit log");
+        Given { session_id: session.name.clone(), state: "paused".to_owned(), note }
     }
 
     pub(crate) fn retention_is_due(&self, now: i64) -> bool {
@@ -238,7 +253,8 @@ impl Observatory {
             clock: options.clock,
         });
         let writer = Writer::start(store, Arc::clone(&shared))?;
-        Ok(Self { shared, writer, readers: Arc::new(Readers::new(options.path)) })
+        let readers = Arc::new(Readers::new(options.path));
+        Ok(Self { shared, readers, streams: Arc::new(Semaphore::new(MAX_STREAMS)), writer })
     }
 
     /// Takes a log in. The answer comes after it is safe on disk.
@@ -276,6 +292,25 @@ impl Observatory {
         operator: &str,
         order: Order,
     ) -> Result<Option<Given>, StoreError> {
+        let written = self.write_order(tenant, session_id, operator, order.clone()).await;
+        match (written, order) {
+            // Whoever wants to stop an agent must be able to, also while nothing can be written down.
+            (Err(_), Order::Pause { reason }) => {
+                let Ok(session) = self.find(session_id, Some(tenant)).await? else { return Ok(None) };
+                let pause = Pause { since: self.shared.now(), operator: operator.to_owned(), reason };
+                Ok(Some(self.shared.pause_unwritten(&session, pause)))
+            }
+            (written, _) => written,
+        }
+    }
+
+    async fn write_order(
+        &self,
+        tenant: &str,
+        session_id: &str,
+        operator: &str,
+        order: Order,
+    ) -> Stored<Option<Given>> {
         let (tenant, session_id, operator) = (tenant.to_owned(), session_id.to_owned(), operator.to_owned());
         self.writer
             .submit(move |scribe| {
@@ -371,9 +406,9 @@ impl Observatory {
     pub async fn enforce_retention(&self) -> Result<u64, StoreError> {
         let mut gone = 0;
         loop {
-            match self.writer.submit(|scribe| scribe.forget_some()).await? {
+            match self.writer.submit(|scribe| scribe.forget_some().map(u64::from)).await? {
                 0 => return Ok(gone),
-                some => gone += u64::from(some),
+                some => gone += some,
             }
         }
     }
@@ -399,6 +434,30 @@ impl Observatory {
             .await
     }
 
+    /// Keeps a search under a name, in place of an earlier one of that name; says whether there was room.
+    pub(crate) async fn keep_search(
+        &self,
+        name: String,
+        query: String,
+        max: usize,
+        setting: &'static str,
+    ) -> Stored<bool> {
+        self.writer
+            .submit(move |scribe| {
+                let kept = scribe.store.setting(setting)?;
+                let mut kept: Vec<Value> =
+                    kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+                kept.retain(|search| search["name"] != name.as_str());
+                if kept.len() >= max {
+                    return Ok(false);
+                }
+                kept.push(json!({ "name": name, "query": query }));
+                scribe.store.put_setting(setting, &Value::from(kept).to_string())?;
+                Ok(true)
+            })
+            .await
+    }
+
     /// The one session of this name; `Err` with how many there are when it is not one.
     pub(crate) async fn find(&self, name: &str, tenant: Option<&str>) -> Stored<Result<Session, usize>> {
         let (name, tenant) = (name.to_owned(), tenant.map(str::to_owned));
@@ -419,6 +478,8 @@ impl Observatory {
 }
 
 const DETECTORS_SETTING: &str = "detectors";
+/// Streams that may be open at once.
+const MAX_STREAMS: usize = 1_000;
 
 /// Connections that only read.
 pub(crate) struct Readers {
@@ -434,7 +495,7 @@ impl Readers {
         Self { path, idle: Mutex::default(), permits: Semaphore::new(Self::MAX) }
     }
 
-    async fn read<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         self: Arc<Self>,
         work: impl FnOnce(&mut dyn Store) -> Stored<T> + Send + 'static,
     ) -> Stored<T> {

@@ -38,8 +38,7 @@ impl Scribe<'_> {
         }
         let reason = match &order {
             Order::Pause { reason } => {
-                let pause =
-                    Pause { since: self.now, operator: operator.to_owned(), reason: reason.clone() };
+                let pause = Pause { since: self.now, operator: operator.to_owned(), reason: reason.clone() };
                 self.set_pause(session, Some(pause))?;
                 Some(reason.clone())
             }

@@ -1,4 +1,4 @@
-//! The store in one SQLite file, in WAL mode.
+//! The store in one `SQLite` file, in WAL mode.
 
 mod page;
 mod rows;
@@ -32,6 +32,7 @@ const BUSY: Duration = Duration::from_secs(2);
 impl Sqlite {
     /// Opens the file for writing, makes it if it is not there, and brings it up to date.
     pub(crate) fn open(path: &Path) -> Stored<Self> {
+        make_private(path)?;
         let db = Connection::open(path)?;
         db.busy_timeout(BUSY)?;
         db.set_prepared_statement_cache_capacity(64);
@@ -97,6 +98,18 @@ impl Sqlite {
         let rows = statement.query_map(values, read)?.collect::<Result<_, _>>()?;
         Ok(rows)
     }
+}
+
+/// Makes the file, if it is not there, for its owner alone; `SQLite` gives its journal the same rights.
+fn make_private(path: &Path) -> Stored<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let opened = options.open(path);
+    opened
+        .map(drop)
+        .map_err(|error| StoreError::Other(format!("{} cannot be opened: {error}", path.display())))
 }
 
 impl Store for Sqlite {
@@ -175,11 +188,10 @@ impl Store for Sqlite {
                 step.log,
             ],
         )?;
-        let id = self.db.last_insert_rowid();
+        let (id, texts) = (self.db.last_insert_rowid(), &step.texts);
         self.execute(
-            "INSERT INTO search (rowid, intent, reasoning, tool, input, output)
-             SELECT id, intent, reasoning, tool, input, output FROM search_text WHERE id = ?1",
-            [id],
+            "INSERT INTO search (rowid, intent, reasoning, tool, input, output) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![id, texts.intent, texts.reasoning, texts.tool, texts.input, texts.output],
         )?;
         self.execute(
             "INSERT INTO agents (tenant, cluster, agent, steps, level, session, last_at)
@@ -219,7 +231,7 @@ impl Store for Sqlite {
             "INSERT INTO sessions (id, tenant, name, provisional, level, ended, entropy, loop_score, steps, tokens,
                 cost, cumulative, cluster, agents, started_at, last_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
-             ON CONFLICT (id) DO UPDATE SET provisional = ?4, level = ?5, ended = ?6, entropy = ?7, loop_score = ?8,
+             ON CONFLICT (id) DO UPDATE SET name = ?3, provisional = ?4, level = ?5, ended = ?6, entropy = ?7, loop_score = ?8,
                 steps = ?9, tokens = ?10, cost = ?11, cumulative = ?12, cluster = ?13, agents = ?14,
                 started_at = ?15, last_at = ?16",
             params![
@@ -245,7 +257,7 @@ impl Store for Sqlite {
     }
 
     fn merge(&mut self, from: &Session, into: &mut Session) -> Stored<()> {
-        for table in ["steps", "findings", "orders"] {
+        for table in ["steps", "findings", "orders", "agents"] {
             self.execute(
                 &format!("UPDATE {table} SET session = ?2 WHERE session = ?1"),
                 params![from.id, into.id],
@@ -338,7 +350,8 @@ impl Store for Sqlite {
     fn orders(&mut self) -> Stored<Vec<(i64, i64, Order)>> {
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?));
         let rows = self.all("SELECT session, id, body FROM orders ORDER BY id", [], read)?;
-        let parsed = |(session, id, body): (i64, i64, String)| Some((session, id, serde_json::from_str(&body).ok()?));
+        let parsed =
+            |(session, id, body): (i64, i64, String)| Some((session, id, serde_json::from_str(&body).ok()?));
         Ok(rows.into_iter().filter_map(parsed).collect())
     }
 
@@ -400,6 +413,8 @@ impl Store for Sqlite {
              SELECT 'delete', id, intent, reasoning, tool, input, output FROM search_text WHERE id <= ?1",
             [last],
         )?;
+        // The index only marks what is deleted; a merge gives its space back.
+        self.execute("INSERT INTO search (search, rank) VALUES ('merge', 200)", [])?;
         self.execute("DELETE FROM steps WHERE id <= ?1", [last])?;
         for session in sessions {
             let left = self.one("SELECT 1 FROM steps WHERE session = ?1 LIMIT 1", [session], |_| Ok(()))?;
@@ -416,11 +431,12 @@ impl Store for Sqlite {
         for table in ["agents", "hand_offs"] {
             self.execute(&format!("DELETE FROM {table} WHERE last_at < ?1"), [received_before])?;
         }
+        self.db.execute_batch("PRAGMA incremental_vacuum(1000)")?;
         Ok(gone)
     }
 
     fn used_bytes(&mut self) -> Stored<u64> {
-        let mut pragma = |name: &str| -> Stored<i64> {
+        let pragma = |name: &str| -> Stored<i64> {
             Ok(self.db.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?)
         };
         let pages = pragma("page_count")? - pragma("freelist_count")?;

@@ -110,6 +110,19 @@ pub(crate) struct NewStep<'a> {
     pub(crate) cumulative: Option<f64>,
     pub(crate) content: &'a [u8],
     pub(crate) log: &'a str,
+    /// What can be searched for.
+    pub(crate) texts: Texts<'a>,
+}
+
+/// The texts of a step that can be searched for, exactly as they stand in its log.
+#[derive(Debug)]
+pub(crate) struct Texts<'a> {
+    pub(crate) intent: &'a str,
+    /// One thought per line.
+    pub(crate) reasoning: &'a str,
+    pub(crate) tool: &'a str,
+    pub(crate) input: &'a str,
+    pub(crate) output: &'a str,
 }
 
 /// One session as it is kept.

@@ -33,7 +33,8 @@ type Effect = Box<dyn FnOnce() + Send>;
 
 struct Envelope {
     job: Job,
-    _permit: Option<OwnedSemaphorePermit>,
+    /// Its place in the queue; our own chores have none.
+    place: Option<OwnedSemaphorePermit>,
 }
 
 /// What a job works with.
@@ -107,7 +108,7 @@ impl Writer {
             // Whoever asked may have gone.
             Ok(Box::new(move || drop(reply.send(done))))
         });
-        self.send(Envelope { job, _permit: Some(permit) })?;
+        self.send(Envelope { job, place: Some(permit) })?;
         Ok(Pending { answer, shared: Arc::clone(&self.shared) })
     }
 
@@ -118,7 +119,7 @@ impl Writer {
             work(scribe)?;
             Ok(Box::new(|| ()))
         });
-        self.send(Envelope { job, _permit: Some(permit) }).is_ok()
+        self.send(Envelope { job, place: Some(permit) }).is_ok()
     }
 
     fn send(&self, envelope: Envelope) -> Stored<()> {
@@ -187,7 +188,7 @@ impl Desk {
                         scribe.do_chores()?;
                         Ok(Box::new(|| ()))
                     });
-                    self.commit(vec![Envelope { job, _permit: None }]);
+                    self.commit(vec![Envelope { job, place: None }]);
                 }
             }
         }
@@ -195,21 +196,25 @@ impl Desk {
 
     /// One transaction. Either all of the batch is committed and answered, or none of it.
     fn commit(&mut self, batch: Vec<Envelope>) {
-        let size = batch.len() as u64;
+        let asked_for = batch.iter().filter(|envelope| envelope.place.is_some()).count() as u64;
         let worked = catch_unwind(AssertUnwindSafe(|| self.work(batch)));
         let worked = worked.unwrap_or_else(|_| Err(StoreError::Other("a job panicked".to_owned())));
         match worked {
             Ok((drafts, effects, replies)) => {
-                effects.into_iter().for_each(|effect| effect());
+                for effect in effects {
+                    effect();
+                }
                 self.shared.events.publish(drafts);
                 self.shared.store_works();
-                replies.into_iter().for_each(|reply| reply());
+                for reply in replies {
+                    reply();
+                }
             }
             Err(error) => {
                 self.store.rollback();
                 // What was thought in this batch has not happened.
                 self.live.clear();
-                self.shared.store_failed(error, size);
+                self.shared.store_failed(error, asked_for);
             }
         }
     }
@@ -228,10 +233,11 @@ impl Desk {
             now: self.shared.now(),
         };
         let mut replies = Vec::with_capacity(batch.len());
-        let mut permits = Vec::with_capacity(batch.len());
-        for Envelope { job, _permit: permit } in batch {
+        let mut places = Vec::with_capacity(batch.len());
+        for Envelope { job, place } in batch {
             replies.push(job(&mut scribe)?);
-            permits.push(permit);
+            // It is free for others only when this transaction is over.
+            places.push(place);
         }
         scribe.write_sessions()?;
         let Scribe { drafts, effects, .. } = scribe;

@@ -9,8 +9,8 @@ use super::load::Done;
 /// Everything that was measured in one run.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Which peers, by their own words.
-    pub peers: Vec<String>,
+    /// Which peers.
+    pub peers: String,
     /// The rows, each with every target.
     pub measured: Vec<Measured>,
     /// Memory.
@@ -169,7 +169,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (before, after) = self.load_average;
-        writeln!(f, "{}. Load average {before:.1} before, {after:.1} after.\n", self.peers.join(", "))?;
+        writeln!(f, "{}. Load average {before:.1} before, {after:.1} after.\n", self.peers)?;
         if !self.measured.is_empty() {
             writeln!(
                 f,

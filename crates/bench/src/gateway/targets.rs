@@ -1,7 +1,7 @@
 //! Who carries the requests: nginx, `HAProxy` and Loopbreaker, each a process of its own on the first core.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -208,14 +208,15 @@ fn with_children(parent: u32) -> io::Result<Vec<u32>> {
     Ok(pids)
 }
 
-/// The first line that a program says about itself.
+/// The version that a program says it has.
 pub(crate) fn version(program: &str, argument: &str) -> io::Result<String> {
     let output = Command::new(program).arg(argument).output()?;
     // nginx says it on stderr.
     let said = [output.stdout, output.stderr].concat();
-    let mut line = String::new();
-    BufReader::new(&*said).read_line(&mut line)?;
-    Ok(line.trim().to_owned())
+    let said = String::from_utf8_lossy(&said);
+    let mut words = said.split([' ', '/', '\n']);
+    let number = words.find(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+    number.map(str::to_owned).ok_or_else(|| io::Error::other(format!("{program} does not tell its version")))
 }
 
 /// The machine's load of the last minute.

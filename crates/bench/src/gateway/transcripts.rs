@@ -111,11 +111,6 @@ impl Workload {
         workload
     }
 
-    /// How many sessions there are.
-    pub fn sessions(&self) -> usize {
-        self.sessions.len()
-    }
-
     /// The next request: the next turn of the session that has waited longest.
     pub fn next_request(&mut self) -> Request {
         let at = self.next;

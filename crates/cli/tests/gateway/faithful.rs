@@ -5,3 +5,5 @@ mod headers;
 mod large;
 mod protocols;
 mod streams;
+
+pub(crate) use protocols::over_http2;

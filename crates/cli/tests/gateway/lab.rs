@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -23,8 +23,11 @@ pub(crate) struct Lab {
     pub(crate) mock: Mock,
     pub(crate) address: SocketAddr,
     child: Child,
+    stdout: BufReader<ChildStdout>,
     log: Arc<Mutex<String>>,
     folder: TempDir,
+    /// A log that nobody reads.
+    _ignored: Option<ChildStderr>,
 }
 
 /// How a gateway is started.
@@ -43,6 +46,7 @@ pub(crate) struct Bench {
 enum Logs {
     Read,
     Closed,
+    Ignored,
 }
 
 impl Bench {
@@ -99,10 +103,19 @@ impl Bench {
         self
     }
 
+    /// With a log that nobody reads: its pipe stays open, and is soon full.
+    pub(crate) fn log_ignored(mut self) -> Self {
+        self.logs = Logs::Ignored;
+        self
+    }
+
     pub(crate) fn start(self) -> Lab {
         let Self { mock, folder, config, stdin, upstream, args, variables, logs } = self;
         let mut command = Command::new(env!("CARGO_BIN_EXE_loopbreaker"));
-        command.args(["serve", "--listen", "127.0.0.1:0"]).args(&args).current_dir(folder.path());
+        command.arg("serve").args(&args).current_dir(folder.path());
+        if !args.iter().any(|arg| arg == "--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
         if !args.iter().any(|arg| arg == "--data-dir") {
             command.args(["--data-dir", "data"]);
         }
@@ -129,9 +142,11 @@ impl Bench {
 
         let log = Arc::new(Mutex::new(String::new()));
         let stderr = child.stderr.take().unwrap();
+        let mut ignored = None;
         match logs {
             Logs::Read => follow(stderr, Arc::clone(&log)),
             Logs::Closed => drop(stderr),
+            Logs::Ignored => ignored = Some(stderr),
         }
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -141,7 +156,7 @@ impl Bench {
             child.wait().unwrap();
             panic!("the gateway did not start: {line:?}\n{}", log.lock().unwrap());
         };
-        Lab { mock, address: address.parse().unwrap(), child, log, folder }
+        Lab { mock, address: address.parse().unwrap(), child, stdout, log, folder, _ignored: ignored }
     }
 }
 
@@ -226,6 +241,13 @@ impl Lab {
             lines.len() >= count
         });
         lines
+    }
+
+    /// Where health, metrics and the API are, when they have a port of their own.
+    pub(crate) fn admin_address(&mut self) -> SocketAddr {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line.trim().rsplit_once('/').unwrap().1.parse().unwrap()
     }
 
     /// Replaces the config file.

@@ -5,10 +5,17 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails where it stands")]
 #![expect(clippy::panic, reason = "a test that cannot go on fails where it stands")]
 
+mod attacks;
+mod budgets;
+mod decisions;
 mod faithful;
+mod faults;
 mod lab;
 mod loops;
+mod nginx;
+mod ops;
 mod policies;
 mod provider;
+mod safety;
 mod talk;
 mod wire;

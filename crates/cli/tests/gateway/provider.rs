@@ -31,7 +31,12 @@ impl Provider {
 
     /// Gives every connection to `work`, on a thread of its own.
     pub(crate) fn doing(work: impl Fn(&mut Conversation) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), work)
+    }
+
+    /// The same at an address of choice.
+    pub(crate) fn at(address: SocketAddr, work: impl Fn(&mut Conversation) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let provider = Self {
             address: listener.local_addr().unwrap(),
             seen: Arc::default(),

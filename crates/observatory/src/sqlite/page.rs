@@ -1,6 +1,6 @@
 //! What is read page by page: lists, searches, sums.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use loopbreaker_record::{Moment, TraceId};
 use rusqlite::{Row, named_params, params};
@@ -57,7 +57,8 @@ impl Sqlite {
     }
 
     pub(super) fn page_of_steps(&mut self, session: i64, behind: i64, count: u32) -> Stored<Page> {
-        let sql = "SELECT id, level, cost, log FROM steps WHERE session = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+        let sql =
+            "SELECT id, level, cost, log FROM steps WHERE session = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
         let read = |row: &Row<'_>| {
             let (id, log): (i64, String) = (row.get(0)?, row.get(3)?);
             let (severity, cost): (String, f64) = (row.get(1)?, row.get(2)?);
@@ -69,7 +70,8 @@ impl Sqlite {
     }
 
     pub(super) fn read_graph(&mut self, session: i64, now: i64) -> Stored<Value> {
-        let sql = "SELECT trace, parent, agent, json_extract(log, '$.cognition.intent'), tool, status, waiting,
+        let sql =
+            "SELECT trace, parent, agent, json_extract(log, '$.cognition.intent'), tool, status, waiting,
                 received_at
              FROM steps WHERE session = ?1 ORDER BY id LIMIT ?2";
         let read = |row: &Row<'_>| {
@@ -209,8 +211,8 @@ impl Sqlite {
         cluster: Option<&str>,
         now: i64,
     ) -> Stored<Value> {
-        let paused: HashMap<i64, ()> =
-            self.all("SELECT session FROM pauses", [], |row| Ok((row.get(0)?, ())))?.into_iter().collect();
+        let paused: HashSet<i64> =
+            self.all("SELECT session FROM pauses", [], |row| row.get(0))?.into_iter().collect();
         let scope = "(?1 IS NULL OR t.name = ?1) AND (?2 IS NULL OR x.cluster = ?2)";
         let sql = format!(
             "SELECT t.name, x.cluster, x.agent, x.steps, x.level, x.last_at, x.session, s.name, s.ended
@@ -223,7 +225,7 @@ impl Sqlite {
             let session: Option<String> = row.get(7)?;
             let ended = row.get::<_, Option<bool>>(8)?.unwrap_or(true);
             let state = match level.as_str() {
-                _ if paused.contains_key(&row.get(6)?) => "paused",
+                _ if paused.contains(&row.get(6)?) => "paused",
                 _ if ended => "dead",
                 "normal" if now - last_at > graph::IDLE_AFTER => "idle",
                 "normal" => "active",
@@ -251,7 +253,12 @@ impl Sqlite {
         Ok(json!({ "nodes": nodes, "edges": edges }))
     }
 
-    pub(super) fn page_of_violations(&mut self, tenant: Option<&str>, before: i64, count: u32) -> Stored<Page> {
+    pub(super) fn page_of_violations(
+        &mut self,
+        tenant: Option<&str>,
+        before: i64,
+        count: u32,
+    ) -> Stored<Page> {
         let sql = "SELECT id, at, tenant, sha256, error, details FROM violations
              WHERE id < ?2 AND (?1 IS NULL OR tenant = ?1) ORDER BY id DESC LIMIT ?3";
         let rows = self.all(sql, params![tenant, before, count], |row| {
@@ -291,9 +298,10 @@ fn as_query(text: &str) -> String {
         let quoted = index % 2 == 1;
         let words: Vec<&str> = if quoted { vec![piece] } else { piece.split_whitespace().collect() };
         for word in words {
-            let (word, star) = word.strip_suffix('*').filter(|_| !quoted).map_or((word, ""), |word| (word, "*"));
+            let (word, star) =
+                word.strip_suffix('*').filter(|_| !quoted).map_or((word, ""), |word| (word, "*"));
             if word.chars().any(char::is_alphanumeric) {
-                query.push_str(&format!("\"{}\"{star} ", word.replace('\0', " ")));
+                query.extend(["\"", &word.replace('\0', " "), "\"", star, " "]);
             }
         }
     }

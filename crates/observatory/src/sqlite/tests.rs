@@ -1,1 +1,219 @@
-//! Placeholder
+use std::path::Path;
+
+use loopbreaker_record::{DecisionLog, Moment, TraceId};
+use rusqlite::Connection;
+
+use super::Sqlite;
+use crate::audit::{self, AuditCheck, Deed};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::{Arrival, Observatory, Options};
+
+fn arrival(number: u8) -> Arrival {
+    let log = DecisionLog::builder("a", "coder", "1.0.0")
+        .intent("x".repeat(60_000))
+        .session("run")
+        .build(TraceId::from_random_bytes([number; 16]), Moment::from_millis(0))
+        .unwrap();
+    Arrival { tenant: "t".into(), session: None, log }
+}
+
+fn open(path: &Path) -> Result<Observatory, StoreError> {
+    Observatory::open(Options::at(path))
+}
+
+#[test]
+fn a_new_file_is_brought_up_to_date_once_and_kept_safe() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    drop(Sqlite::open(&path).unwrap());
+    let store = Sqlite::open(&path).unwrap();
+    let pragma = |name: &str| -> String {
+        store
+            .connection()
+            .query_row(&format!("PRAGMA {name}"), [], |row| {
+                row.get::<_, rusqlite::types::Value>(0).map(|value| format!("{value:?}"))
+            })
+            .unwrap()
+    };
+    assert_eq!(pragma("user_version"), "Integer(1)");
+    assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
+    assert_eq!(pragma("synchronous"), "Integer(2)");
+    assert_eq!(pragma("integrity_check"), "Text(\"ok\")");
+}
+
+#[test]
+fn a_file_of_a_newer_program_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let newer = Connection::open(&path).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    assert_eq!(Sqlite::open(&path).unwrap_err(), StoreError::TooNew { found: 99, known: 1 });
+}
+
+#[test]
+fn a_file_that_is_no_database_is_a_typed_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    std::fs::write(&path, "this is a letter, not a database. ".repeat(100)).unwrap();
+    assert!(matches!(open(&path).unwrap_err(), StoreError::Corrupt(_)));
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_the_next_log_is_taken_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    drop(open(&path).unwrap());
+    let mut store = Sqlite::open(&path).unwrap();
+    let pages: i64 = store.db.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    store.db.pragma_update(None, "max_page_count", pages + 4).unwrap();
+    store.begin().unwrap();
+    let full = loop {
+        if let Err(error) = store.put_setting("name", &"x".repeat(100_000)) {
+            break error;
+        }
+    };
+    assert_eq!(full, StoreError::Full);
+    store.rollback();
+    store.db.pragma_update(None, "max_page_count", 1_000_000).unwrap();
+    store.begin().unwrap();
+    store.put_setting("name", &"x".repeat(100_000)).unwrap();
+    store.commit().unwrap();
+}
+
+#[tokio::test]
+async fn a_locked_database_is_told_counted_and_recovered_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let observatory = open(&path).unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(observatory.ingest(arrival(1)).await.unwrap_err(), StoreError::Locked);
+    assert_eq!(observatory.health().failure(), Some(StoreError::Locked));
+    assert!(observatory.health().unwritten() >= 1);
+    other.execute_batch("ROLLBACK").unwrap();
+    let accepted = observatory.ingest(arrival(1)).await.unwrap().unwrap();
+    assert!(!accepted.duplicate, "what was not acknowledged was not kept");
+    assert_eq!(observatory.health().failure(), None);
+}
+
+#[tokio::test]
+async fn an_agent_can_be_stopped_while_nothing_can_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let observatory = open(&path).unwrap();
+    observatory.ingest(arrival(1)).await.unwrap().unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let pause = crate::Order::Pause { reason: "stop".to_owned() };
+    let given = observatory.order("t", "run", "ann", pause).await.unwrap().unwrap();
+    assert_eq!(given.state, "paused");
+    assert!(given.note.unwrap().contains("not in the audit log"));
+    let resume = observatory.order("t", "run", "ann", crate::Order::Resume).await;
+    assert_eq!(resume.unwrap_err(), StoreError::Locked, "what lets an agent go on is written first");
+    other.execute_batch("ROLLBACK").unwrap();
+    let accepted = observatory.ingest(arrival(2)).await.unwrap().unwrap();
+    assert_eq!(accepted.control["interrupt_signal"], "pause");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_file_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    drop(Sqlite::open(&path).unwrap());
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn a_database_that_is_damaged_while_it_runs_is_an_error_and_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let observatory = open(&path).unwrap();
+    for number in 0..50 {
+        observatory.ingest(arrival(number)).await.unwrap().unwrap();
+    }
+    drop(observatory);
+    let length = std::fs::metadata(&path).unwrap().len() as usize;
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[4_096..length].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    match open(&path) {
+        Err(error) => assert!(matches!(error, StoreError::Corrupt(_)), "{error}"),
+        Ok(observatory) => {
+            let failed = observatory.ingest(arrival(99)).await.unwrap_err();
+            assert!(matches!(failed, StoreError::Corrupt(_)), "{failed}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_index_says_what_the_logs_say_also_after_some_are_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let observatory = open(&path).unwrap();
+    for number in 0..40 {
+        let mut arrival = arrival(number);
+        let log = &mut arrival.log;
+        log.cognition.intent = format!("größer \"{number}\"");
+        log.cognition.reasoning_chain = match number % 4 {
+            0 => None,
+            1 => Some(Vec::new()),
+            2 => Some(vec![String::new()]),
+            _ => Some(vec!["one\ntwo".to_owned(), "\u{1}three\\n".to_owned()]),
+        };
+        log.action.tool_input = (number % 3 == 0).then(|| r#"{"a":"b\nc"}"#.to_owned());
+        log.action.tool_output_summary = (number % 5 == 0).then(|| "out \u{0} put".to_owned());
+        observatory.ingest(arrival).await.unwrap().unwrap();
+    }
+    drop(observatory);
+    let mut store = Sqlite::open(&path).unwrap();
+    let check = "INSERT INTO search (search, rank) VALUES ('integrity-check', 1)";
+    store.db.execute(check, []).unwrap();
+    store.begin().unwrap();
+    assert_eq!(store.forget(i64::MAX, 15).unwrap(), 15);
+    store.commit().unwrap();
+    store.db.execute(check, []).unwrap();
+    let left: i64 = store.db.query_row("SELECT count(*) FROM steps", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 25);
+}
+
+#[test]
+fn a_changed_or_cut_audit_log_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("log.db")).unwrap();
+    for operator in ["ann", "ben", "cem"] {
+        let deed = Deed { operator, action: "pause", ..Deed::default() };
+        audit::append(&mut store, "2026-02-21T10:00:00Z", deed).unwrap();
+    }
+    assert_eq!(audit::verify(&mut store).unwrap(), AuditCheck::Intact { entries: 3 });
+    assert!(store.db.execute("UPDATE audit SET operator = 'eve' WHERE seq = 2", []).is_err());
+    assert!(store.db.execute("DELETE FROM audit", []).is_err());
+    // Somebody who holds the file can do it all the same, but not unseen.
+    store.db.execute_batch("DROP TRIGGER audit_is_not_changed; DROP TRIGGER audit_is_not_deleted").unwrap();
+    store.db.execute("DELETE FROM audit WHERE seq = 3", []).unwrap();
+    assert_eq!(audit::verify(&mut store).unwrap(), AuditCheck::Broken { seq: 3 });
+    store.db.execute("UPDATE audit SET operator = 'eve' WHERE seq = 2", []).unwrap();
+    assert_eq!(audit::verify(&mut store).unwrap(), AuditCheck::Broken { seq: 2 });
+}
+
+#[tokio::test]
+async fn a_session_that_goes_on_after_a_restart_keeps_its_window_its_pause_and_its_orders() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let first = open(&path).unwrap();
+    for number in 0..5 {
+        first.ingest(arrival(number)).await.unwrap().unwrap();
+    }
+    let pause = crate::Order::Pause { reason: "wait".to_owned() };
+    first.order("t", "run", "ann", pause).await.unwrap().unwrap();
+    drop(first);
+    let second = open(&path).unwrap();
+    let accepted = second.ingest(arrival(6)).await.unwrap().unwrap();
+    assert_eq!(accepted.severity, "loop");
+    assert_eq!(accepted.control["interrupt_signal"], "pause");
+    let mut told = second.subscribe(vec![crate::Topic::EntropyAlerts], None, Some(0));
+    let kinds: Vec<&str> = std::iter::from_fn(|| told.poll()).map(|event| event.kind).collect();
+    assert_eq!(kinds, ["gap"], "the open alert is not told again");
+}

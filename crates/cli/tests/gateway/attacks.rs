@@ -1,0 +1,5 @@
+//! What somebody sends who wants to get past it, through it or to bring it down.
+
+mod framing;
+mod paths;
+mod transcripts;

@@ -1,0 +1,94 @@
+//! Usage that only we ask for: the client neither sees the question nor the answer.
+
+use loopbreaker_mock::{Turn, Usage};
+
+use super::rules;
+use crate::lab::{Bench, Lab};
+use crate::provider::Provider;
+use crate::wire::chunk;
+
+const STREAMED: &str = r#"{"model":"gpt-4o", "stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+
+fn script() -> Turn {
+    Turn::text("one two three").usage(Usage { input: 7, output: 3, ..Usage::default() })
+}
+
+fn limited() -> Lab {
+    Lab::with(&rules("{ id: r, key: tenant, tokens: 100000, period: 1h }"))
+}
+
+#[test]
+fn a_stream_under_a_token_rule_is_the_stream_that_the_client_asked_for() {
+    let (free, limited) = (Lab::with("policies: [{ id: p, spec: {} }]"), limited());
+    free.mock.script([script()]);
+    limited.mock.script([script()]);
+    let expected = free.chat(&[], STREAMED).text();
+    assert!(!expected.contains("usage\":{"), "{expected}");
+    // A provider that is asked says in every other chunk that it has no usage, as it may do at any time.
+    assert_eq!(limited.chat(&[], STREAMED).text().replace("\"usage\":null,", ""), expected);
+    assert_eq!(free.mock.requests()[0].body, STREAMED.as_bytes());
+    let asked = String::from_utf8(limited.mock.requests()[0].body.to_vec()).unwrap();
+    assert_eq!(asked, STREAMED.replacen('{', r#"{"stream_options":{"include_usage":true},"#, 1));
+    assert_eq!(limited.logged(1)[0]["tokens"]["input"], 7);
+}
+
+#[test]
+fn a_client_that_asks_for_usage_gets_it() {
+    let lab = limited();
+    lab.mock.script([script()]);
+    let body = STREAMED.replace(r#""stream":true"#, r#""stream":true,"stream_options":{"include_usage":true}"#);
+    let reply = lab.chat(&[], &body);
+    assert!(reply.text().contains(r#""choices":[],"#), "{}", reply.text());
+    assert_eq!(lab.mock.requests()[0].body, body.as_bytes(), "there was nothing to splice");
+}
+
+#[test]
+fn where_only_requests_are_counted_nothing_is_asked_for() {
+    let lab = Lab::with(&rules("{ id: r, key: tenant, requests: 100, period: 1h }"));
+    lab.chat(&[], STREAMED);
+    assert_eq!(lab.mock.requests()[0].body, STREAMED.as_bytes());
+}
+
+#[test]
+fn a_provider_that_does_not_know_the_question_is_asked_without_it() {
+    let lab = limited();
+    lab.mock.script([Turn {
+        status_if_edited: Some(400),
+        edited_mark: Some("include_usage".to_owned()),
+        ..Turn::text("the answer")
+    }]);
+    let reply = lab.chat(&[], STREAMED);
+    assert_eq!(reply.status, 200);
+    assert!(reply.text().contains(" answer"), "{}", reply.text());
+    assert_eq!(lab.mock.requests().last().unwrap().body, STREAMED.as_bytes());
+    assert_eq!(lab.logged(1)[0]["tokens_estimated"], true);
+}
+
+#[test]
+fn the_usage_chunk_is_taken_out_wherever_the_stream_is_cut() {
+    let events = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}],\"usage\":null}\n\n\
+                  data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":4,\"total_tokens\":13}}\n\n\
+                  data: [DONE]\n\n";
+    for size in [1, 2, 7, 64, 1_000] {
+        let provider = Provider::doing(move |conversation| {
+            conversation.asked();
+            conversation.wire.send(
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+            );
+            for piece in events.as_bytes().chunks(size) {
+                conversation.wire.send(&chunk(piece));
+            }
+            conversation.wire.send(b"0\r\n\r\n");
+        });
+        let config = rules("{ id: r, key: tenant, tokens: 100000, period: 1h }");
+        let lab = Bench::new().config(&config).upstream(provider.url()).start();
+        let text = lab.chat(&[], STREAMED).text();
+        assert_eq!(
+            text,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}],\"usage\":null}\n\ndata: [DONE]\n\n",
+            "in pieces of {size}"
+        );
+        let line = &lab.logged(1)[0];
+        assert_eq!((line["tokens"]["input"].as_u64(), line["tokens"]["output"].as_u64()), (Some(9), Some(4)));
+    }
+}

@@ -1,0 +1,6 @@
+//! Whatever fails, ours or the provider's: requests go on, it is told, and it heals by itself.
+
+mod clients;
+mod ours;
+mod shutdown;
+mod upstream;

@@ -1,0 +1,66 @@
+//! The end: what is under way may end, and nothing new begins.
+
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use loopbreaker_mock::Turn;
+use rustix::process::Signal;
+
+use crate::lab::{Lab, until};
+use crate::talk::question;
+use crate::wire::{Wire, request};
+
+const STREAMED: &str = r#"{"model":"gpt-4o","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+
+/// A stream that has begun.
+fn begun(lab: &Lab) -> Wire {
+    lab.mock.script([Turn::text("one two three four five six seven eight nine ten").chunk_delay_ms(100)]);
+    let mut wire = lab.wire();
+    wire.send(&request("POST", "/v1/chat/completions", &[], STREAMED.as_bytes()));
+    wire.head();
+    wire.chunk();
+    wire
+}
+
+#[test]
+fn an_open_stream_may_end_and_new_connections_are_refused() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut lab = Lab::new();
+        let mut wire = begun(&lab);
+        lab.signal(signal);
+        until("new connections are refused", || TcpStream::connect(lab.address).is_err());
+        let mut text = String::new();
+        while let Some(piece) = wire.chunk() {
+            text.push_str(&String::from_utf8_lossy(&piece));
+        }
+        assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+        assert_eq!(lab.ended().code(), Some(0));
+        assert!(lab.log().contains("\"status\":200"), "its line was written: {}", lab.log());
+    }
+}
+
+#[test]
+fn a_request_that_is_under_way_is_answered() {
+    let mut lab = Lab::new();
+    lab.mock.script([Turn::text("late").delay_ms(800)]);
+    let mut wire = lab.wire();
+    wire.send(&request("POST", "/v1/chat/completions", &[], question("a").as_bytes()));
+    until("it is on its way", || lab.sent() == 1);
+    lab.signal(Signal::TERM);
+    assert_eq!(wire.reply().status, 200);
+    assert!(wire.is_closed());
+    assert_eq!(lab.ended().code(), Some(0));
+}
+
+#[test]
+fn connections_on_which_nothing_happens_do_not_delay_the_end() {
+    let mut lab = Lab::new();
+    let mut used = lab.wire();
+    used.send(&request("GET", "/v1/models", &[], b""));
+    used.reply();
+    let _silent = lab.wire();
+    let began = Instant::now();
+    lab.signal(Signal::TERM);
+    assert_eq!(lab.ended().code(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}

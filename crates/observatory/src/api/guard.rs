@@ -1,0 +1,146 @@
+//! The guard for agents in any language.
+
+use loopbreaker::{Finding, GuardSession, Status, Step};
+use serde_json::{Value, json};
+
+use super::orders::violations;
+use super::reply::json_reply;
+use super::{Answered, Caller};
+use crate::hitl::Order;
+use crate::observatory::Observatory;
+
+/// What every call of the guard says.
+struct Call {
+    session_id: String,
+    tool: String,
+    args: Option<String>,
+}
+
+impl Observatory {
+    pub(super) async fn guard_check(&self, body: &Value, caller: &Caller) -> Answered {
+        let Call { session_id, tool, args } = read_call(body, true)?;
+        let session = self.guarded(&session_id, body, caller);
+        let mut answer = json!({ "paused": false });
+        if !self.shared.hitl.is_quiet()
+            && let Ok(known) = self.find(&session_id, Some(&caller.writes_as())).await?
+        {
+            if let Some(pause) = self.shared.hitl.pause_of(known.id) {
+                let feedback =
+                    format!("An operator has paused this session ({}). Wait, then ask again.", pause.reason);
+                let blocked = json!({
+                    "allowed": false, "detector": null, "kind": null, "count": 0, "threshold": 0, "strikes": 0,
+                    "feedback": feedback, "paused": true,
+                });
+                return Ok(json_reply(200, &blocked));
+            }
+            match self.order_for_check(known.id).await? {
+                Some(Order::Reject { message }) => {
+                    let blocked = json!({
+                        "allowed": false, "detector": null, "kind": null, "count": 0, "threshold": 0,
+                        "strikes": 0, "feedback": message, "paused": false,
+                    });
+                    return Ok(json_reply(200, &blocked));
+                }
+                Some(Order::Rewrite { tool_input, .. }) => answer["rewritten_args"] = json!(tool_input),
+                _ => {}
+            }
+        }
+        let verdict = session.check(&tool, args.as_deref());
+        answer["allowed"] = verdict.allowed.into();
+        answer["detector"] = json!(verdict.detector.map(loopbreaker::DetectorName::as_str));
+        answer["kind"] = json!(verdict.kind.map(loopbreaker::Kind::as_str));
+        answer["count"] = verdict.count.into();
+        answer["threshold"] = verdict.threshold.into();
+        answer["strikes"] = verdict.strikes.into();
+        answer["feedback"] = json!(verdict.feedback);
+        Ok(json_reply(200, &answer))
+    }
+
+    pub(super) async fn guard_outcome(&self, body: &Value, caller: &Caller) -> Answered {
+        let Call { session_id, tool, args } = read_call(body, true)?;
+        let result = text_of(&body["result"]);
+        let status = body["status"].as_str().and_then(Status::parse);
+        if !body["status"].is_null() && status.is_none() {
+            let message = "must be one of success, failure, pending, skipped";
+            return Err(Box::new(violations(&[("status".to_owned(), message.to_owned())])));
+        }
+        let report = {
+            let step = Step {
+                tool: Some(&tool),
+                args: args.as_deref(),
+                result: result.as_deref(),
+                status,
+                ..Step::default()
+            };
+            self.guarded(&session_id, body, caller).outcome(&step)
+        };
+        let findings: Vec<Value> = report.findings.iter().map(shown).collect();
+        for finding in &findings {
+            self.finding(&caller.writes_as(), &session_id, finding.clone()).await?;
+        }
+        let answer = json!({ "findings": findings, "action": report.action.as_str(), "hint": report.hint });
+        Ok(json_reply(200, &answer))
+    }
+
+    pub(super) fn guard_reset(&self, body: &Value, caller: &Caller) -> Answered {
+        let Call { session_id, .. } = read_call(body, false)?;
+        self.guarded(&session_id, body, caller).reset();
+        Ok(json_reply(200, &json!({ "session_id": session_id })))
+    }
+
+    /// The guard of a session, which belongs to its tenant.
+    fn guarded(&self, session_id: &str, body: &Value, caller: &Caller) -> GuardSession {
+        let session = self.shared.guard().session(&format!("{}\0{session_id}", caller.writes_as()));
+        match body["scope"].as_str() {
+            Some(scope) => session.scope(scope),
+            None => session,
+        }
+    }
+}
+
+fn read_call(body: &Value, with_tool: bool) -> Result<Call, Box<hyper::Response<super::Reply>>> {
+    let mut problems = Vec::new();
+    let mut required = |field: &str| match &body[field] {
+        Value::String(text) if !text.is_empty() => text.clone(),
+        Value::Null => {
+            problems.push((field.to_owned(), "is required".to_owned()));
+            String::new()
+        }
+        _ => {
+            problems.push((field.to_owned(), "must be a string that is not empty".to_owned()));
+            String::new()
+        }
+    };
+    let session_id = required("session_id");
+    let tool = if with_tool { required("tool") } else { String::new() };
+    if problems.is_empty() {
+        Ok(Call { session_id, tool, args: text_of(&body["args"]) })
+    } else {
+        Err(Box::new(violations(&problems)))
+    }
+}
+
+/// JSON as text; a text is taken as it is.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+fn shown(finding: &Finding) -> Value {
+    json!({
+        "detector": finding.detector.as_str(),
+        "kind": finding.kind.as_str(),
+        "severity": finding.severity.as_str(),
+        "score": finding.score,
+        "count": finding.count,
+        "period": finding.period,
+        "onset": finding.onset,
+        "step": finding.step,
+        "evidence": finding.evidence,
+        "message": finding.message,
+        "prevented_by": finding.prevented_by,
+    })
+}

@@ -1,0 +1,125 @@
+//! The API described for machines.
+
+use loopbreaker_record::{Versions, json_schema};
+use serde_json::{Map, Value, json};
+
+use super::query::Query;
+use super::reply::{error, json_reply};
+use super::{Answered, ENDPOINTS, PREFIX, Route};
+
+/// The JSON Schema of the newest version, or of the one that is asked for.
+pub(crate) fn schema(query: &Query) -> Answered {
+    let versions = Versions::builtin();
+    let version = match query.number("version")? {
+        Some(major) => versions.of(major),
+        None => versions.newest(),
+    };
+    let Some(version) = version else {
+        let message = format!("{} are accepted", versions.range());
+        return Err(Box::new(error(404, "unsupported_version", &message)));
+    };
+    Ok(json_reply(200, &json_schema(version)))
+}
+
+/// `OpenAPI` 3.1, made from the list of endpoints.
+pub(crate) fn document() -> Value {
+    let mut paths = Map::new();
+    for endpoint in ENDPOINTS {
+        let path = paths.entry(format!("{PREFIX}{}", endpoint.path)).or_insert_with(|| json!({}));
+        let mut parameters: Vec<Value> = Vec::new();
+        if endpoint.path.contains("{id}") {
+            parameters.push(parameter("id", "path", true));
+        }
+        parameters.extend(queries(endpoint.route).iter().map(|name| parameter(name, "query", false)));
+        let mut operation = json!({
+            "summary": endpoint.does,
+            "operationId": format!("{}{}", endpoint.method.to_lowercase(), endpoint.path.replace(['/', '{', '}', '-', '.'], "_")),
+            "parameters": parameters,
+            "responses": {
+                "200": { "description": "Done" },
+                "default": {
+                    "description": "It was not done",
+                    "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
+                },
+            },
+        });
+        if endpoint.method != "GET" {
+            operation["requestBody"] = body(endpoint.route);
+        }
+        path[endpoint.method.to_lowercase()] = operation;
+    }
+    let log = Versions::builtin().newest().map(|version| {
+        // References inside of the schema have to start from where it stands now.
+        let text = json_schema(version).to_string();
+        serde_json::from_str(&text.replace("\"#/$defs/", "\"#/components/schemas/DecisionLog/$defs/"))
+            .unwrap_or(Value::Null)
+    });
+    let violation = json!({
+        "type": "object",
+        "required": ["field", "message"],
+        "properties": { "field": { "type": "string" }, "message": { "type": "string" } },
+    });
+    json!({
+        "openapi": "3.1.0",
+        "info": { "title": "Loopbreaker observatory", "version": env!("CARGO_PKG_VERSION") },
+        "paths": paths,
+        "components": { "schemas": {
+            "DecisionLog": log,
+            "Error": {
+                "type": "object",
+                "required": ["error"],
+                "properties": {
+                    "error": { "type": "string" },
+                    "message": { "type": "string" },
+                    "violations": { "type": "array", "items": violation },
+                },
+            },
+        } },
+    })
+}
+
+fn parameter(name: &str, place: &str, required: bool) -> Value {
+    json!({ "name": name, "in": place, "required": required, "schema": { "type": "string" } })
+}
+
+fn queries(route: Route) -> &'static [&'static str] {
+    match route {
+        Route::Sessions => &["state", "min_loop", "tenant", "cluster_id", "q", "cursor", "limit"],
+        Route::Session | Route::Graph | Route::Findings | Route::Order => &["tenant"],
+        Route::Steps => &["tenant", "at", "cursor", "limit"],
+        Route::Search => &[
+            "q", "tenant", "session_id", "agent", "tool", "status", "severity", "from", "to", "cursor",
+            "limit",
+        ],
+        Route::Export => &["q", "tenant", "session_id", "agent", "tool", "status", "severity", "from", "to"],
+        Route::Cost => &["by", "bucket", "tenant", "cluster_id", "from", "to"],
+        Route::Topology => &["tenant", "cluster_id"],
+        Route::Violations => &["tenant", "cursor", "limit"],
+        Route::Audit => &["cursor", "limit"],
+        Route::Events => &["topics"],
+        Route::Schema => &["version"],
+        _ => &[],
+    }
+}
+
+fn body(route: Route) -> Value {
+    let log = json!({ "$ref": "#/components/schemas/DecisionLog" });
+    if route == Route::Ingest {
+        let schema = json!({ "anyOf": [log, { "type": "array", "items": log }] });
+        return json!({
+            "required": true,
+            "content": { "application/json": { "schema": schema }, "application/x-ndjson": { "schema": log } },
+        });
+    }
+    let fields: &[&str] = match route {
+        Route::Order => &["reason", "message", "trace_id", "content", "tool_input"],
+        Route::GuardCheck => &["session_id", "tool", "args", "scope"],
+        Route::GuardOutcome => &["session_id", "tool", "args", "result", "status"],
+        Route::GuardReset => &["session_id", "scope"],
+        Route::PutDetectors => &["sentinel", "entropy", "redundancy", "semantic"],
+        _ => &["name", "query"],
+    };
+    let properties: Map<String, Value> =
+        fields.iter().map(|field| ((*field).to_owned(), json!({}))).collect();
+    json!({ "content": { "application/json": { "schema": { "type": "object", "properties": properties } } } })
+}

@@ -1,0 +1,125 @@
+//! What operators order and change.
+
+use loopbreaker_record::TraceId;
+use serde_json::{Value, json};
+
+use super::query::Query;
+use super::reply::{error, json_reply};
+use super::{Answered, Caller};
+use crate::hitl::Order;
+use crate::observatory::Observatory;
+use hyper::Response;
+
+use super::reply::Reply;
+
+/// Searches that are kept for everybody.
+const MAX_SEARCHES: usize = 200;
+
+impl Observatory {
+    pub(super) async fn take_order(
+        &self,
+        path: &str,
+        id: &str,
+        query: &Query,
+        body: Value,
+        caller: &Caller,
+    ) -> Answered {
+        let operator = operator_of(caller)?;
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let order = read_order(name, &body)?;
+        let session = self.one(id, query, caller).await?;
+        let given = self.order(&session.tenant_name, &session.name, operator, order).await?;
+        let Some(given) = given else {
+            return Err(Box::new(error(404, "not_found", "no step of that trace_id is in this session")));
+        };
+        let mut answer = json!({ "session_id": given.session_id, "state": given.state });
+        if let Some(note) = given.note {
+            answer["note"] = note.into();
+        }
+        Ok(json_reply(200, &answer))
+    }
+
+    pub(super) async fn put_detectors(&self, body: Value, caller: &Caller) -> Answered {
+        let operator = operator_of(caller)?;
+        match self.configure(operator, body).await? {
+            Ok(whole) => Ok(json_reply(200, &whole)),
+            Err(problems) => Err(Box::new(violations(&problems))),
+        }
+    }
+
+    pub(super) async fn list_searches(&self) -> Answered {
+        let kept = self.read(|store| store.setting(SEARCHES)).await?;
+        let searches: Value = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(json!([]));
+        Ok(json_reply(200, &json!({ "searches": searches })))
+    }
+
+    pub(super) async fn save_search(&self, body: Value, caller: &Caller) -> Answered {
+        operator_of(caller)?;
+        let text = |name: &str| body[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let (Some(name), Some(query)) = (text("name"), text("query")) else {
+            let missing = ["name", "query"].into_iter().filter(|field| text(field).is_none());
+            let problems: Vec<_> =
+                missing.map(|field| (field.to_owned(), "is required".to_owned())).collect();
+            return Err(Box::new(violations(&problems)));
+        };
+        let saved = self.keep_search(name, query, MAX_SEARCHES, SEARCHES).await?;
+        if !saved {
+            return Err(Box::new(error(409, "conflict", "200 searches are saved already")));
+        }
+        Ok(json_reply(201, &json!({ "saved": true })))
+    }
+}
+
+const SEARCHES: &str = "searches";
+
+fn operator_of(caller: &Caller) -> Result<&str, Box<Response<Reply>>> {
+    let refusal = || Box::new(error(403, "forbidden", "this needs the role `operator`"));
+    caller.operator.as_deref().ok_or_else(refusal)
+}
+
+fn read_order(name: &str, body: &Value) -> Result<Order, Box<Response<Reply>>> {
+    let mut problems = Vec::new();
+    let mut text = |field: &str, required: bool| {
+        let problem = match &body[field] {
+            Value::String(text) if !required || !text.is_empty() => return Some(text.clone()),
+            Value::Null if !required => return None,
+            Value::Null => "is required",
+            Value::String(_) => "must not be empty",
+            value @ Value::Object(_) if field == "tool_input" => return Some(value.to_string()),
+            _ => "must be a string",
+        };
+        problems.push((field.to_owned(), problem.to_owned()));
+        None
+    };
+    let order = match name {
+        "pause" => Order::Pause { reason: text("reason", false).unwrap_or_default() },
+        "resume" => Order::Resume,
+        "reject" => {
+            let message = text("message", false);
+            Order::Reject {
+                message: message.unwrap_or_else(|| "an operator has stopped this session".to_owned()),
+            }
+        }
+        "inject" => Order::Inject { message: text("message", true).unwrap_or_default() },
+        _ => {
+            let trace_id = text("trace_id", true);
+            let (content, tool_input) = (text("content", false), text("tool_input", false));
+            let parsed = trace_id.as_deref().and_then(TraceId::parse);
+            if trace_id.is_some() && parsed.is_none() {
+                problems.push(("trace_id".to_owned(), "must be a UUID of version 4".to_owned()));
+            }
+            if content.is_none() && tool_input.is_none() && problems.is_empty() {
+                problems.push(("content".to_owned(), "is required, or tool_input".to_owned()));
+            }
+            let nobody = TraceId::from_random_bytes([0; 16]);
+            Order::Rewrite { trace_id: parsed.unwrap_or(nobody), content, tool_input }
+        }
+    };
+    if problems.is_empty() { Ok(order) } else { Err(Box::new(violations(&problems))) }
+}
+
+pub(super) fn violations(problems: &[(String, String)]) -> Response<Reply> {
+    let listed: Vec<Value> =
+        problems.iter().map(|(field, message)| json!({ "field": field, "message": message })).collect();
+    json_reply(422, &json!({ "error": "schema_violation", "violations": listed }))
+}

@@ -1,0 +1,157 @@
+//! What can be looked at.
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, exchange, in_session, log};
+
+#[test]
+fn sessions_are_listed_page_by_page() {
+    let server = Server::start();
+    for number in 0..7 {
+        server.pass(1_000);
+        server.accept(&in_session(number, &format!("run-{number}")));
+    }
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let (_, page) = server.get(&format!("/sessions?limit=3&cursor={cursor}"));
+        seen.extend(page["sessions"].as_array().unwrap().iter().map(|session| session["session_id"].clone()));
+        match page["next"].as_str() {
+            Some(next) => next.clone_into(&mut cursor),
+            None => break,
+        }
+    }
+    assert_eq!(seen, ["run-6", "run-5", "run-4", "run-3", "run-2", "run-1", "run-0"]);
+    assert_eq!(server.get("/sessions?q=RUN-3").1["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(server.get("/sessions?cursor=x").0, 400);
+    assert_eq!(server.get("/sessions?state=happy").0, 400);
+}
+
+#[test]
+fn steps_can_be_played_back_and_looked_at_as_of_any_of_them() {
+    let server = Server::start();
+    for number in 0..5 {
+        let mut log = in_session(number, "run");
+        log["state_delta"] = json!({
+            "added_to_memory": [format!("fact {number}")], "tokens_consumed": 10,
+            "cumulative_session_cost": f64::from(number),
+        });
+        server.accept(&log);
+    }
+    let (_, first) = server.get("/sessions/run/steps?limit=3");
+    assert_eq!(first["steps"].as_array().unwrap().len(), 3);
+    let (_, rest) =
+        server.get(&format!("/sessions/run/steps?limit=3&cursor={}", first["next"].as_str().unwrap()));
+    assert_eq!(rest["steps"][1]["log"]["cognition"]["intent"], "intent 4");
+    assert_eq!(rest["next"], Value::Null);
+    assert_eq!(
+        server.get("/sessions/run/steps?at=3").1,
+        json!({
+            "step": 3, "memory": ["fact 0", "fact 1", "fact 2"], "tokens": 30, "cost_usd": 2.0, "intent": "intent 2",
+        })
+    );
+    assert_eq!(server.get("/sessions/run/steps?at=99").1["step"], 5);
+}
+
+#[test]
+fn search_finds_words_of_every_field_and_filters() {
+    let server = Server::start();
+    let mut log = in_session(1, "run");
+    log["cognition"]["intent"] = "repair the parser".into();
+    log["cognition"]["reasoning_chain"] = json!(["tokens are\nmissing", "so look"]);
+    log["action"] = json!({
+        "tool_call": "grep", "tool_input": { "pattern": "lexer" }, "tool_output_summary": "nothing found",
+        "status": "failure",
+    });
+    server.accept(&log);
+    server.accept(&in_session(2, "run"));
+    let hits = |query: &str| server.get(&format!("/search?{query}")).1["results"].as_array().unwrap().len();
+    for word in
+        ["parser", "missing", "grep", "lexer", "nothing", "PARSER", "pars*", "%22repair+the%22", "the+parser"]
+    {
+        assert_eq!(hits(&format!("q={word}")), 1, "{word}");
+    }
+    assert_eq!(hits("q=%22the+repair%22"), 0);
+    assert_eq!(hits("q=intent&status=failure"), 0);
+    assert_eq!(hits("tool=grep"), 1);
+    assert_eq!(hits("agent=a"), 2);
+    assert_eq!(hits("from=2026-02-22T00:00:00Z"), 0);
+    for odd in ["q=%22", "q=*", "q=AND", "q=a%22b", "q=NEAR(", "q=-x", "q=col:x", "q=%00"] {
+        assert_eq!(server.get(&format!("/search?{odd}")).0, 200, "{odd}");
+    }
+    let (_, found) = server.get("/search?q=parser");
+    let hit = json!({ "text": "parser", "hit": true });
+    assert!(found["results"][0]["matches"].as_array().unwrap().contains(&hit), "{found}");
+}
+
+#[test]
+fn everything_can_be_exported_line_by_line() {
+    let server = Server::start();
+    let logs: Vec<Value> = (0..450).map(log).collect();
+    assert_eq!(server.post("/decision-logs", &Value::from(logs)).1["accepted"], 450);
+    let (status, head, body) = exchange(server.address, "GET", "/export", &[], "").unwrap();
+    assert_eq!(status, 200);
+    assert!(head.contains("application/x-ndjson"));
+    let lines: Vec<Value> = body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 450);
+    assert_eq!(lines[449]["log"]["cognition"]["intent"], "intent 449");
+}
+
+#[test]
+fn the_schema_and_the_api_describe_themselves() {
+    let server = Server::start();
+    assert_eq!(server.get("/schema/decision-log").1["title"], "DecisionLog, version 2");
+    assert_eq!(server.get("/schema/decision-log?version=1").1["additionalProperties"], false);
+    assert_eq!(server.get("/schema/decision-log?version=9").0, 404);
+    let (_, document) = server.get("/openapi.json");
+    for path in document["paths"].as_object().unwrap().keys() {
+        let path = path.trim_start_matches("/api/v1").replace("{id}", "none");
+        let (status, answer) = server.call("PATCH", &path, &[], "");
+        assert_eq!((status, &answer["error"]), (405, &json!("method_not_allowed")), "{path}");
+    }
+}
+
+#[test]
+fn a_search_is_saved_under_its_name() {
+    let server = Server::start();
+    for query in ["first", "second"] {
+        let (status, _) = server.post("/searches", &json!({ "name": "mine", "query": query }));
+        assert_eq!(status, 201);
+    }
+    assert_eq!(server.get("/searches").1["searches"], json!([{ "name": "mine", "query": "second" }]));
+    assert_eq!(server.post("/searches", &json!({ "name": "" })).1["violations"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_is_too_old_or_too_much_is_forgotten_and_the_audit_stays() {
+    let server = Server::start_with(|options| options.max_age = std::time::Duration::from_secs(3_600));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    server.accept(&in_session(1, "old"));
+    server.post("/sessions/old/pause", &json!({}));
+    server.pass(3_600_001);
+    server.accept(&in_session(2, "new"));
+    runtime.block_on(server.observatory.enforce_retention()).unwrap();
+    assert_eq!(server.get("/sessions/old").0, 404);
+    assert_eq!(server.get("/search?q=intent").1["results"].as_array().unwrap().len(), 1);
+    assert_eq!(server.get("/audit").1["entries"].as_array().unwrap().len(), 1);
+    server.accept(&in_session(3, "new"));
+}
+
+#[test]
+fn a_store_that_is_over_its_size_forgets_the_oldest() {
+    let server = Server::start_with(|options| options.max_bytes = 2 << 20);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let text = "word ".repeat(400);
+    for batch in 0..5 {
+        let logs: Vec<Value> = (0..400)
+            .map(|number| {
+                let mut log = in_session(batch * 400 + number, "run");
+                log["action"]["tool_output_summary"] = text.as_str().into();
+                log
+            })
+            .collect();
+        server.post("/decision-logs", &Value::from(logs));
+    }
+    assert!(runtime.block_on(server.observatory.enforce_retention()).unwrap() >= 100);
+    let (_, found) = server.get("/search?limit=1");
+    assert_eq!(found["results"][0]["log"]["cognition"]["intent"], "intent 1999", "the newest is there");
+}

@@ -1,0 +1,12 @@
+//! The observatory over a real TCP port, as agents, operators and dashboards use it.
+
+#![expect(clippy::unwrap_used, reason = "what cannot be sent or read ends its test")]
+
+mod api;
+mod entropy;
+mod events;
+mod graph;
+mod ingest;
+mod kill;
+mod orders;
+mod server;

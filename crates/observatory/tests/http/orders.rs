@@ -1,0 +1,161 @@
+//! People in the loop.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use loopbreaker_observatory::{AuditCheck, Topic};
+use serde_json::{Value, json};
+
+use crate::server::{Server, id, in_session};
+
+fn order(server: &Server, name: &str, body: &Value) -> Value {
+    let (status, answer) = server.post(&format!("/sessions/run/{name}"), body);
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+#[test]
+fn a_paused_session_is_told_to_pause_until_it_is_resumed() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    let paused = order(&server, "pause", &json!({ "reason": "look at this" }));
+    assert_eq!(paused, json!({ "session_id": "run", "state": "paused" }));
+    assert_eq!(order(&server, "pause", &json!({}))["note"], "it is paused already");
+    let control = &server.accept(&in_session(2, "run"))["control"];
+    assert_eq!(
+        (&control["interrupt_signal"], &control["message"]),
+        (&json!("pause"), &json!("look at this"))
+    );
+    assert_eq!(server.get("/sessions?state=paused").1["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(order(&server, "resume", &json!({}))["state"], "active");
+    assert_eq!(order(&server, "resume", &json!({}))["note"], "it is not paused");
+    assert_eq!(server.accept(&in_session(3, "run"))["control"]["interrupt_signal"], Value::Null);
+}
+
+#[test]
+fn an_agent_that_asks_for_a_person_is_paused_by_the_system() {
+    let server = Server::start();
+    let mut log = in_session(1, "run");
+    log["control"] = json!({ "hitl_required": true });
+    assert_eq!(server.accept(&log)["control"]["interrupt_signal"], "pause");
+    let (_, session) = server.get("/sessions/run");
+    assert_eq!((&session["state"], &session["pause"]["operator"]), (&json!("paused"), &json!("system")));
+}
+
+#[test]
+fn a_pause_that_nobody_decides_about_becomes_a_rejection() {
+    let server = Server::start_with(|options| options.pause_timeout = Duration::from_secs(60));
+    server.accept(&in_session(1, "run"));
+    let mut listener = server.observatory.subscribe(vec![Topic::Hitl], None, None);
+    order(&server, "pause", &json!({}));
+    server.pass(60_000);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let told = runtime.block_on(async {
+        listener.next().await;
+        listener.next().await
+    });
+    assert_eq!((&told.body["order"], &told.body["operator"]), (&json!("reject"), &json!("system")));
+    let control = &server.accept(&in_session(2, "run"))["control"];
+    assert_eq!(control["interrupt_signal"], "inject");
+    assert!(control["message"].as_str().unwrap().contains("rejection"));
+}
+
+#[test]
+fn a_message_is_told_once() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    order(&server, "inject", &json!({ "message": "try the other file" }));
+    let control = &server.accept(&in_session(2, "run"))["control"];
+    assert_eq!(
+        (&control["interrupt_signal"], &control["message"]),
+        (&json!("inject"), &json!("try the other file"))
+    );
+    assert_eq!(server.accept(&in_session(3, "run"))["control"]["interrupt_signal"], Value::Null);
+}
+
+#[test]
+fn a_rewritten_input_is_handed_out_by_the_guard() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    let rewrite = json!({ "trace_id": id(1), "tool_input": { "path": "b" } });
+    order(&server, "rewrite", &rewrite);
+    let check = json!({ "session_id": "run", "tool": "read", "args": { "path": "a" } });
+    assert_eq!(server.post("/guard/check", &check).1["rewritten_args"], r#"{"path":"b"}"#);
+    assert_eq!(server.post("/guard/check", &check).1.get("rewritten_args"), None);
+    let unknown = json!({ "trace_id": id(9), "content": "x" });
+    assert_eq!(server.post("/sessions/run/rewrite", &unknown).0, 404);
+    assert_eq!(server.post("/sessions/run/rewrite", &json!({ "trace_id": "x" })).0, 422);
+    assert_eq!(server.post("/sessions/none/pause", &json!({})).0, 404);
+}
+
+#[test]
+fn the_guard_blocks_a_paused_session_and_repeats() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    let check = json!({ "session_id": "run", "tool": "bash", "args": { "command": "ls" } });
+    for _ in 0..3 {
+        assert_eq!(server.post("/guard/check", &check).1["allowed"], true);
+    }
+    let (_, blocked) = server.post("/guard/check", &check);
+    assert_eq!((&blocked["allowed"], &blocked["detector"]), (&json!(false), &json!("sentinel")));
+    assert!(blocked["feedback"].is_string());
+    assert_eq!(server.post("/guard/reset", &json!({ "session_id": "run" })).0, 200);
+    assert_eq!(server.post("/guard/check", &check).1["allowed"], true);
+    order(&server, "pause", &json!({ "reason": "stop" }));
+    let (_, held) = server.post("/guard/check", &check);
+    assert_eq!((&held["allowed"], &held["paused"]), (&json!(false), &json!(true)));
+}
+
+#[test]
+fn outcomes_become_findings_of_the_session() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    let outcome = json!({
+        "session_id": "run", "tool": "bash", "args": { "command": "make" }, "result": "1 failed", "status": "failure",
+    });
+    let answers = [(); 4].map(|()| server.post("/guard/outcome", &outcome).1);
+    assert_eq!(answers[3]["findings"][0]["severity"], "loop");
+    let (_, findings) = server.get("/sessions/run/findings");
+    assert!(!findings["findings"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn whoever_listens_is_told_of_every_order() {
+    let server = Server::start();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let for_observer = Arc::clone(&told);
+    server.observatory.on_order(Arc::new(move |given| {
+        for_observer.lock().unwrap().push((given.session_id.clone(), given.order.name()));
+    }));
+    server.accept(&in_session(1, "run"));
+    order(&server, "pause", &json!({}));
+    order(&server, "reject", &json!({ "message": "enough" }));
+    let expected = [("run".to_owned(), "pause"), ("run".to_owned(), "reject")];
+    assert_eq!(*told.lock().unwrap(), expected);
+}
+
+#[test]
+fn every_deed_is_in_a_chain_that_can_be_checked() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    order(&server, "pause", &json!({ "reason": "why" }));
+    order(&server, "resume", &json!({}));
+    let (_, audit) = server.get("/audit");
+    let entries = audit["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 2);
+    assert_eq!((&entries[0]["operator"], &entries[0]["reason"]), (&json!("local"), &json!("why")));
+    assert_eq!(entries[1]["prev_hash"], entries[0]["hash"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let checked = runtime.block_on(server.observatory.verify_audit()).unwrap();
+    assert_eq!(checked, AuditCheck::Intact { entries: 2 });
+}
+
+#[test]
+fn only_operators_give_orders() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    let viewer = [("x-test-role", "viewer")];
+    assert_eq!(server.call("POST", "/sessions/run/pause", &viewer, "{}").0, 403);
+    assert_eq!(server.call("PUT", "/config/detectors", &viewer, "{}").0, 403);
+    assert_eq!(server.call("GET", "/sessions/run", &viewer, "").0, 200);
+}
