@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderValue};
 use loopbreaker::Timestamp;
 use loopbreaker_budget::{Family, estimate_tokens};
-use loopbreaker_config::Subject;
+use loopbreaker_config::{Dialect as Provider, Subject};
 use loopbreaker_dialect::{Dialect, Facts};
 use loopbreaker_telemetry::{Degraded, Part, Record, Resume, TraceContext};
 
@@ -31,6 +31,8 @@ pub(crate) struct Looked<'r> {
     pub(crate) path: &'r str,
     pub(crate) query: &'r str,
     pub(crate) headers: &'r HeaderMap,
+    /// Whose API it is for.
+    pub(crate) provider: Provider,
     pub(crate) dialect: Option<Dialect>,
     /// The body, decoded; `None` when it cannot be read.
     pub(crate) body: Option<&'r Bytes>,
@@ -104,7 +106,7 @@ pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Loo
     let trusted =
         shared.trusts_tenant_header.load(Ordering::Relaxed) || settings.config.admin.trust_tenant_header;
     let header = trusted.then_some(&*settings.config.admin.tenant_header);
-    let caller = Caller::of(looked.headers, looked.query, header);
+    let caller = Caller::of(looked.headers, looked.query, header, looked.provider);
     let mut case = Case {
         tenant: shared.tenants.of(&caller),
         agent: caller.agent().into(),
@@ -234,7 +236,9 @@ fn locate(shared: &Shared, caller: &Caller<'_>, case: &mut Case<'_>) {
     if let Some(name) = named {
         let key = SessionKey(shared.secret.hash("session", &[&tenant.to_le_bytes(), name.as_bytes()]));
         case.located = shared.sessions.by_name(key, case.tip, case.now);
-        case.session = name.into();
+        // A name that cannot stand in a header is not told, and neither is it lost.
+        let can_be_told = HeaderValue::from_str(name).is_ok();
+        case.session = if can_be_told { name.into() } else { session_name(key) };
         return;
     }
     case.located = match &case.inspection {

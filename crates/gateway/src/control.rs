@@ -21,8 +21,8 @@ pub(crate) fn is_own(path: &str) -> bool {
 }
 
 impl Worker {
-    /// Answers a request to one of our own endpoints.
-    pub(crate) async fn control(&self, request: Request<Incoming>) -> Response<Reply> {
+    /// Answers a request to one of our own endpoints, on a port that only this machine can reach or on another.
+    pub(crate) async fn control(&self, request: Request<Incoming>, is_local: bool) -> Response<Reply> {
         let path = request.uri().path();
         if decision::is_asked(path) {
             return self.decide(request).await;
@@ -35,7 +35,7 @@ impl Worker {
                 metrics.set_sessions(self.shared.sessions.len() as u64);
                 with(200, "text/plain; version=0.0.4; charset=utf-8", metrics.render())
             }
-            _ => self.operate(request).await,
+            _ => self.operate(request, is_local).await,
         }
     }
 

@@ -6,15 +6,18 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Response};
 use loopbreaker::Action;
+use loopbreaker_config::Dialect as Provider;
 use loopbreaker_telemetry::{Part, Record};
 
-use crate::consider::{Looked, consider};
+use crate::consider::{Case, Looked, consider};
 use crate::decode::{Encoding, decode};
 use crate::inbound::{self, Start};
 use crate::limits::query_value;
-use crate::pipeline::{Worker, add_verdict};
+use crate::pipeline::{Worker, add_verdict, loop_detected, still_paused};
 use crate::reply::{Reply, refuse, with};
-use crate::route;
+use crate::route::{self, Destination};
+use crate::settings::Settings;
+use crate::verdict::Refused;
 
 /// The path of the endpoint; what stands behind it is the original path.
 pub(crate) const PATH: &str = "/v1/decision";
@@ -46,6 +49,10 @@ impl Worker {
         // A proxy that asks without the body, as nginx does, gets what can be said without it.
         let has_body = decoded.as_ref().is_some_and(|body| !body.is_empty());
         let mut headers = parts.headers;
+        let destination = route::destination(&original.path_and_query, &headers, &settings.config.upstreams);
+        for name in destination.iter().flat_map(Destination::foreign_credentials) {
+            headers.remove(*name);
+        }
         if let Some(host) = headers.get("x-original-host").cloned() {
             headers.insert(hyper::header::HOST, host);
         }
@@ -54,19 +61,16 @@ impl Worker {
             path: original.path(),
             query: original.query(),
             headers: &headers,
+            provider: destination.as_ref().map_or(Provider::OpenAi, |to| to.provider),
             dialect: dialect.filter(|_| has_body),
             body: decoded.as_ref().filter(|_| has_body),
         };
         let mut case = consider(&self.shared, &settings, &looked);
         case.keep_transcript(&self.shared, dialect);
 
-        let refused = match case.verdict.action {
-            Action::Reject | Action::Pause => case.verdict.refusal.clone(),
-            _ => case.charges.reserve(&self.shared.ledger, case.now).err().map(|refused| *refused),
-        };
+        let refused = self.refusal(&settings, &mut case);
         let mut response = match &refused {
             Some(refused) => {
-                case.verdict.action = case.verdict.action.max(Action::Pause);
                 let mut response = refuse(dialect, refused.code, refused.status, &refused.message);
                 refused.add_headers(response.headers_mut());
                 response
@@ -100,6 +104,22 @@ impl Worker {
         });
         response
     }
+
+    /// Why a request would go no further. Nobody waits here: one that would be held is refused.
+    fn refusal(&self, settings: &Settings, case: &mut Case<'_>) -> Option<Refused> {
+        if case.verdict.action == Action::Reject {
+            return Some(case.verdict.refusal.clone().unwrap_or_else(loop_detected));
+        }
+        if let Some(pause) = self.pause(case) {
+            let is_over = pause.is_over(settings.config.pause.timeout, self.shared.now());
+            case.verdict.action = if is_over { Action::Reject } else { Action::Pause };
+            let refusal = case.verdict.refusal.clone();
+            return Some(if is_over { refusal.unwrap_or_else(loop_detected) } else { still_paused() });
+        }
+        let refused = case.charges.reserve(&self.shared.ledger, case.now).err()?;
+        case.verdict.action = Action::Reject;
+        Some(*refused)
+    }
 }
 
 /// The request that is asked about.
@@ -112,7 +132,11 @@ impl Original {
     /// From the headers that proxies set, else from what stands behind the endpoint's own path.
     fn of(headers: &HeaderMap, uri: &hyper::Uri, method: &str) -> Self {
         let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let behind = uri.path().strip_prefix(PATH).filter(|rest| !rest.is_empty()).map(str::to_owned);
+        let behind = uri.path().strip_prefix(PATH).filter(|rest| !rest.is_empty()).map(|path| {
+            let others = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.starts_with("deny="));
+            let query = others.collect::<Vec<_>>().join("&");
+            if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+        });
         Self {
             method: header("x-original-method").unwrap_or_else(|| method.to_owned()),
             path_and_query: header("x-original-uri").or(behind).unwrap_or_else(|| "/".to_owned()),
@@ -157,6 +181,9 @@ mod tests {
         let uri = "/v1/decision/v1/messages?beta=true".parse().unwrap();
         let original = Original::of(&headers, &uri, "POST");
         assert_eq!((original.path(), original.method.as_str()), ("/v1/messages", "POST"));
+        assert_eq!(original.query(), "beta=true");
+        let denying = "/v1/decision/v1/messages?deny=403".parse().unwrap();
+        assert_eq!(Original::of(&headers, &denying, "POST").query(), "", "that one is for us");
         headers.insert("x-original-uri", HeaderValue::from_static("/v1/responses?a=b"));
         headers.insert("x-original-method", HeaderValue::from_static("PUT"));
         let original = Original::of(&headers, &uri, "GET");

@@ -89,7 +89,7 @@ impl Gateway {
         let admin_address = admin.as_ref().and_then(|listener| listener.local_addr().ok());
         // Whoever can reach the port could pause sessions, so without tokens only this machine may.
         let control = admin_address.is_none() && (address.ip().is_loopback() || has_tokens);
-        let serves = Serves { traffic: true, control };
+        let serves = Serves { traffic: true, control, is_local: address.ip().is_loopback() };
 
         let (shutdown, stopping) = watch::channel(false);
         let connector = Arc::new(Connector::new()?);
@@ -104,7 +104,11 @@ impl Gateway {
             if let Some(listener) = admin.take() {
                 doors.push(Door {
                     listener,
-                    serves: Serves { traffic: false, control: true },
+                    serves: Serves {
+                        traffic: false,
+                        control: true,
+                        is_local: admin_address.is_some_and(|at| at.ip().is_loopback()),
+                    },
                     tls: tls.clone(),
                 });
             }

@@ -2,7 +2,8 @@
 
 use hyper::Request;
 use hyper::header::{
-    CONNECTION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING,
+    UPGRADE,
 };
 
 /// Headers of a request as the provider gets them.
@@ -60,9 +61,12 @@ pub(crate) fn as_in_http1<B>(request: &mut Request<B>) {
 /// Copies what is meant for the other end. Copying keeps the order, which removing would not.
 fn copy(from: &HeaderMap, to: &mut HeaderMap, leave_out: impl Fn(&HeaderName) -> bool) {
     let has_named = from.contains_key(CONNECTION);
+    // Of two framings the chunks hold, and a length beside them is wrong for whoever believes it.
+    let is_chunked = from.contains_key(TRANSFER_ENCODING);
     for (name, value) in from {
         let named = has_named && names_in_connection(from).any(|hop| hop.eq_ignore_ascii_case(name.as_str()));
-        if !is_hop_by_hop(name) && !named && !leave_out(name) {
+        let overruled = is_chunked && name == CONTENT_LENGTH;
+        if !is_hop_by_hop(name) && !named && !overruled && !leave_out(name) {
             to.append(name.clone(), value.clone());
         }
     }
@@ -121,6 +125,13 @@ mod tests {
         let host = HeaderValue::from_static("h");
         assert_eq!(names(&to_upstream(&came, &host, true)), ["host=h", "content-type=a/b"]);
         assert_eq!(to_upstream(&came, &host, false).len(), 4);
+    }
+
+    #[test]
+    fn a_length_beside_chunks_stays_behind() {
+        let came = map(&[("content-length", "5"), ("transfer-encoding", "chunked"), ("x", "y")]);
+        assert_eq!(names(&to_upstream(&came, &HeaderValue::from_static("h"), false)), ["host=h", "x=y"]);
+        assert_eq!(names(&to_client(&came)), ["x=y"]);
     }
 
     #[test]

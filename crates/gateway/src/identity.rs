@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::header::HeaderMap;
+use loopbreaker_config::Dialect as Provider;
 use loopbreaker_dialect::Facts;
 use loopbreaker_telemetry::TenantClass;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
@@ -30,8 +31,13 @@ pub(crate) struct Caller<'r> {
 }
 
 impl<'r> Caller<'r> {
-    /// Who sent a request. `tenant_header` is the name of the header that is trusted, if any is.
-    pub(crate) fn of(headers: &'r HeaderMap, query: &'r str, tenant_header: Option<&str>) -> Self {
+    /// Who sent a request to this provider. `tenant_header` is the name of the header that is trusted, if any is.
+    pub(crate) fn of(
+        headers: &'r HeaderMap,
+        query: &'r str,
+        tenant_header: Option<&str>,
+        provider: Provider,
+    ) -> Self {
         let mut caller = Self::default();
         for (name, value) in headers {
             let name = name.as_str();
@@ -47,7 +53,10 @@ impl<'r> Caller<'r> {
             match kind {
                 Kind::Agent if is_plausible(value) => caller.agent = Some(value),
                 Kind::Client => caller.client = Some(value),
-                Kind::Credential(rank) if !value.is_empty() => first(&mut caller.credential, rank, value),
+                Kind::Credential(credential) if !value.is_empty() => {
+                    let secret = if credential == Credential::Authorization { token(value) } else { value };
+                    first(&mut caller.credential, credential.rank(provider), secret);
+                }
                 Kind::Session(rank) if is_plausible(value) => first(&mut caller.session, rank, value),
                 _ => {}
             }
@@ -55,7 +64,7 @@ impl<'r> Caller<'r> {
         if let Some(key) =
             query.split('&').find_map(|pair| pair.strip_prefix("key=")).filter(|key| !key.is_empty())
         {
-            first(&mut caller.credential, u8::MAX, key);
+            first(&mut caller.credential, Credential::Query.rank(provider), key);
         }
         caller
     }
@@ -135,19 +144,48 @@ impl Tenants {
 enum Kind {
     Agent,
     Client,
-    Credential(u8),
+    Credential(Credential),
     Session(u8),
     Other,
+}
+
+/// Where a credential stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Credential {
+    Authorization,
+    Anthropic,
+    Gemini,
+    Azure,
+    Query,
+}
+
+impl Credential {
+    /// Which of several comes first: the one that the provider looks at. With any other, who adds a random one to each
+    /// request would be a new tenant each time.
+    fn rank(self, provider: Provider) -> u8 {
+        let is_own = match self {
+            Self::Authorization => provider == Provider::OpenAi,
+            Self::Anthropic => provider == Provider::Anthropic,
+            Self::Gemini | Self::Query => provider == Provider::Gemini,
+            Self::Azure => false,
+        };
+        if is_own { self as u8 } else { self as u8 + 10 }
+    }
+}
+
+/// What stands behind the scheme of an `Authorization`, whose spelling and spaces make no other tenant.
+fn token(value: &str) -> &str {
+    value.split_once(' ').map_or(value, |(_, token)| token.trim_start())
 }
 
 fn kind_of(name: &str) -> Kind {
     match name {
         "x-agent-id" => Kind::Agent,
         "user-agent" => Kind::Client,
-        "authorization" => Kind::Credential(0),
-        "x-api-key" => Kind::Credential(1),
-        "x-goog-api-key" => Kind::Credential(2),
-        "api-key" => Kind::Credential(3),
+        "authorization" => Kind::Credential(Credential::Authorization),
+        "x-api-key" => Kind::Credential(Credential::Anthropic),
+        "x-goog-api-key" => Kind::Credential(Credential::Gemini),
+        "api-key" => Kind::Credential(Credential::Azure),
         // Our own, and those of other gateways.
         "x-session-id" => Kind::Session(0),
         "x-litellm-session-id" => Kind::Session(1),
@@ -199,7 +237,7 @@ mod tests {
 
     use loopbreaker_dialect::Facts;
 
-    use super::{Caller, Secret, Tenant, TenantClass, Tenants};
+    use super::{Caller, Provider, Secret, Tenant, TenantClass, Tenants};
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs
@@ -209,17 +247,26 @@ mod tests {
     }
 
     fn tenant(pairs: &[(&'static str, &'static str)], query: &str, trusted: Option<&str>) -> Tenant {
+        tenant_at(Provider::OpenAi, pairs, query, trusted)
+    }
+
+    fn tenant_at(
+        provider: Provider,
+        pairs: &[(&'static str, &'static str)],
+        query: &str,
+        trusted: Option<&str>,
+    ) -> Tenant {
         // One secret for all, so that names can be compared.
         thread_local!(static TENANTS: Tenants = Tenants::new(Secret::random().unwrap()));
-        TENANTS.with(|tenants| tenants.of(&Caller::of(&headers(pairs), query, trusted)))
+        TENANTS.with(|tenants| tenants.of(&Caller::of(&headers(pairs), query, trusted, provider)))
     }
 
     fn agent(pairs: &[(&'static str, &'static str)]) -> String {
-        Caller::of(&headers(pairs), "", None).agent().to_owned()
+        Caller::of(&headers(pairs), "", None, Provider::OpenAi).agent().to_owned()
     }
 
     fn session(pairs: &[(&'static str, &'static str)]) -> Option<String> {
-        Caller::of(&headers(pairs), "", None).session(&Facts::default()).map(str::to_owned)
+        Caller::of(&headers(pairs), "", None, Provider::OpenAi).session(&Facts::default()).map(str::to_owned)
     }
 
     #[test]
@@ -237,6 +284,28 @@ mod tests {
         assert_eq!(one.key, tenant(&[("x-api-key", "sk-secret")], "", None).key);
         assert_ne!(one.key, tenant(&[("x-api-key", "sk-secreu")], "", None).key);
         assert_ne!(tenant(&[], "key=a&x=1", None).key, tenant(&[], "key=b&x=1", None).key);
+    }
+
+    #[test]
+    fn the_credential_that_the_provider_looks_at_is_the_tenants() {
+        let random = [("authorization", "Bearer 1"), ("x-api-key", "2"), ("x-goog-api-key", "3")];
+        let other = [("authorization", "Bearer 4"), ("x-api-key", "5"), ("x-goog-api-key", "6")];
+        for (provider, own) in [(Provider::OpenAi, 0), (Provider::Anthropic, 1), (Provider::Gemini, 2)] {
+            let mut same = other;
+            same[own] = random[own];
+            let key = |pairs| tenant_at(provider, pairs, "key=7", None).key;
+            assert_eq!(key(&random), key(&same), "{provider:?}");
+            assert_ne!(key(&random), key(&other), "{provider:?}");
+        }
+        let in_query = |pairs| tenant_at(Provider::Gemini, pairs, "key=7", None).key;
+        assert_eq!(in_query(&random[..2]), in_query(&other[..2]));
+    }
+
+    #[test]
+    fn the_spelling_of_the_scheme_makes_no_other_tenant() {
+        let of = |value| tenant(&[("authorization", value)], "", None).key;
+        assert_eq!(of("Bearer k"), of("bearer   k"));
+        assert_ne!(of("Bearer k"), of("Bearer l"));
     }
 
     #[test]
@@ -276,7 +345,8 @@ mod tests {
     fn a_session_in_the_body_counts_where_no_header_names_one() {
         let facts = Facts { session: Some("b".into()), ..Facts::default() };
         assert_eq!(Caller::default().session(&facts), Some("b"));
-        assert_eq!(Caller::of(&headers(&[("x-session-id", "s")]), "", None).session(&facts), Some("s"));
+        let named = headers(&[("x-session-id", "s")]);
+        assert_eq!(Caller::of(&named, "", None, Provider::OpenAi).session(&facts), Some("s"));
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -32,6 +32,8 @@ pub(crate) struct Serves {
     pub(crate) traffic: bool,
     /// Health, metrics and the API.
     pub(crate) control: bool,
+    /// Whether only this machine can reach it.
+    pub(crate) is_local: bool,
 }
 
 /// One listener of a worker.
@@ -151,7 +153,10 @@ async fn serve(
         .timer(TokioTimer::new())
         .max_header_list_size(MAX_HEADERS as u32)
         .max_concurrent_streams(256);
+    let has_asked = Arc::new(AtomicBool::new(false));
+    let asking = Arc::clone(&has_asked);
     let service = service_fn(move |request| {
+        asking.store(true, Ordering::Relaxed);
         let worker = worker.clone();
         async move { Ok::<_, Infallible>(answer(&worker, serves, request).await) }
     });
@@ -159,6 +164,7 @@ async fn serve(
     tokio::select! {
         // A client that breaks its connection hears nothing more from us anyway.
         _ = connection.as_mut() => return,
+        () = never_asks(&has_asked) => return,
         () = stops(&mut shutdown) => {}
     }
     connection.as_mut().graceful_shutdown();
@@ -170,12 +176,24 @@ async fn answer(worker: &Worker, serves: Serves, mut request: Request<Incoming>)
     let path = request.uri().path();
     let own = control::is_own(path);
     if own && (serves.control || (serves.traffic && crate::decision::is_asked(path))) {
-        return worker.control(request).await;
+        return worker.control(request, serves.is_local).await;
+    }
+    if request.method() == Method::CONNECT {
+        return control::json_error(405, "method_not_allowed", "this is no proxy for other hosts");
     }
     if !own && serves.traffic {
         return worker.handle(request).await;
     }
     control::json_error(404, "not_found", "this port serves nothing here")
+}
+
+/// Ends when a client has sent no request in the time that it has for its headers: before it has said which version of
+/// HTTP it speaks, nothing else looks at the clock.
+async fn never_asks(has_asked: &AtomicBool) {
+    tokio::time::sleep(SLOWEST_HEADERS).await;
+    if has_asked.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Waits until the gateway stops. The sender is dropped only when the process ends.

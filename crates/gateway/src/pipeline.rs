@@ -16,7 +16,7 @@ use crate::decode::{Encoding, decode};
 use crate::headers;
 use crate::hints::ToPlace;
 use crate::inbound::{self, Start, Unread};
-use crate::pauses::Decision;
+use crate::pauses::{Decision, Wait};
 use crate::reply::{Reply, refuse, with};
 use crate::route::{self, Destination};
 use crate::send::{Editing, Sending};
@@ -56,6 +56,11 @@ impl Worker {
             return unknown_path(parts.uri.path());
         };
 
+        // They go no further, so they say nothing about who calls either.
+        for name in destination.foreign_credentials() {
+            parts.headers.remove(*name);
+        }
+
         // What is read of the body: all of it where it speaks a dialect, else as much as a fingerprint needs.
         let dialect = destination.dialect.filter(|_| parts.method == hyper::Method::POST);
         let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
@@ -64,6 +69,7 @@ impl Worker {
             path,
             query,
             headers: &parts.headers,
+            provider: destination.provider,
             dialect,
             body: None,
         };
@@ -114,22 +120,27 @@ impl Worker {
         sending.send(start, editing).await
     }
 
+    /// The pause that holds for a request: its session's, which begins here where the verdict says so.
+    pub(crate) fn pause(&self, case: &mut Case<'_>) -> Option<Wait> {
+        let pauses = &self.shared.pauses;
+        if case.verdict.action == Action::Pause {
+            if pauses.is_approved(case.tip) {
+                case.verdict.action = Action::Hint;
+            } else {
+                pauses.pause(case.located.account, case.now);
+            }
+        }
+        pauses.of(case.located.account, case.tip)
+    }
+
     /// Holds a request as long as its verdict says, or says why it goes no further.
     async fn hold(&self, settings: &Settings, case: &mut Case<'_>, times: &mut Times) -> Result<(), Refused> {
         let shared = &self.shared;
-        let account = case.located.account;
         if case.verdict.action == Action::Reject {
             return Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected));
         }
-        if case.verdict.action == Action::Pause {
-            if shared.pauses.is_approved(case.tip) {
-                case.verdict.action = Action::Hint;
-            } else {
-                shared.pauses.pause(account, case.now);
-            }
-        }
+        let pause = self.pause(case);
         let delay = if case.verdict.action == Action::Throttle { case.verdict.delay } else { Duration::ZERO };
-        let pause = shared.pauses.of(account, case.tip);
         if pause.is_none() && delay.is_zero() {
             return Ok(());
         }
@@ -246,7 +257,7 @@ pub(crate) fn add_verdict(headers: &mut HeaderMap, case: &Case<'_>) {
     }
 }
 
-fn loop_detected() -> Refused {
+pub(crate) fn loop_detected() -> Refused {
     Refused {
         code: Refusal::LoopDetected,
         status: 429,
@@ -257,7 +268,7 @@ fn loop_detected() -> Refused {
     }
 }
 
-fn still_paused() -> Refused {
+pub(crate) fn still_paused() -> Refused {
     Refused {
         code: Refusal::Paused,
         status: 429,

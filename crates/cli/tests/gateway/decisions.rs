@@ -6,7 +6,8 @@ use crate::wire::Reply;
 
 /// Asks about a request, told by headers.
 fn about(lab: &Lab, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
-    let mut all = vec![("x-original-method", "POST"), ("x-original-uri", path), ("x-original-host", "api.example.com")];
+    let mut all =
+        vec![("x-original-method", "POST"), ("x-original-uri", path), ("x-original-host", "api.example.com")];
     all.extend(headers);
     lab.post("/v1/decision", &all, body)
 }
@@ -18,9 +19,11 @@ fn verdict(reply: &Reply) -> (u16, String) {
 #[test]
 fn a_loop_climbs_the_same_ladder_and_nothing_is_sent() {
     let lab = Lab::new();
-    let verdicts: Vec<_> =
-        (1..=6).map(|times| verdict(&about(&lab, "/v1/chat/completions", &[], &looping("fix it", times)))).collect();
-    let told = [(200, "allow"), (200, "warn"), (200, "hint"), (200, "hint"), (200, "throttle"), (429, "reject")];
+    let verdicts: Vec<_> = (1..=6)
+        .map(|times| verdict(&about(&lab, "/v1/chat/completions", &[], &looping("fix it", times))))
+        .collect();
+    let told =
+        [(200, "allow"), (200, "warn"), (200, "hint"), (200, "hint"), (200, "throttle"), (429, "reject")];
     assert_eq!(verdicts, told.map(|(status, verdict)| (status, verdict.to_owned())));
     assert_eq!(lab.sent(), 0);
 }
@@ -59,19 +62,29 @@ fn the_original_path_may_stand_behind_the_endpoint() {
 
 #[test]
 fn the_query_behind_the_original_path_is_part_of_it() {
-    let lab = Lab::with("policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]");
+    let lab = Lab::with(
+        "policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]",
+    );
     let of = |key: &str| {
         let path = format!("/v1/decision/v1beta/models/g:generateContent?key={key}&deny=403");
         lab.post(&path, &[], r#"{"contents":[]}"#).status
     };
-    assert_eq!([of("AIza-one"), of("AIza-two"), of("AIza-one")], [200, 200, 403], "each key is a tenant of its own");
+    assert_eq!(
+        [of("AIza-one"), of("AIza-two"), of("AIza-one")],
+        [200, 200, 403],
+        "each key is a tenant of its own"
+    );
 }
 
 #[test]
 fn any_method_may_ask() {
     let lab = Lab::with("kill_switches: [{ tenant: acme }]");
     for method in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
-        let headers = [("x-original-method", "POST"), ("x-original-uri", "/v1/chat/completions"), ("x-tenant-id", "acme")];
+        let headers = [
+            ("x-original-method", "POST"),
+            ("x-original-uri", "/v1/chat/completions"),
+            ("x-tenant-id", "acme"),
+        ];
         assert_eq!(lab.ask(method, "/v1/decision", &headers, "").status, 403, "{method}");
         assert_eq!(lab.ask(method, "/v1/decision", &headers[..2], "").status, 200, "{method}");
     }
@@ -79,8 +92,11 @@ fn any_method_may_ask() {
 
 #[test]
 fn a_denial_can_have_the_status_that_a_proxy_understands() {
-    let lab = Lab::with("policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]");
-    let ask = || lab.post("/v1/decision?deny=403", &[("x-original-uri", "/v1/chat/completions")], question("a"));
+    let lab = Lab::with(
+        "policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]",
+    );
+    let ask =
+        || lab.post("/v1/decision?deny=403", &[("x-original-uri", "/v1/chat/completions")], question("a"));
     let allowed = ask();
     assert_eq!((allowed.status, allowed.header("x-loopbreaker-status")), (200, None));
     let denied = ask();
@@ -91,7 +107,9 @@ fn a_denial_can_have_the_status_that_a_proxy_understands() {
 
 #[test]
 fn without_a_body_it_says_so_and_checks_what_it_can() {
-    let lab = Lab::with("policies: [{ id: p, spec: { tool_loops: { enabled: true }, rules: [{ id: r, key: tenant, requests: 2, period: 1h }] } }]");
+    let lab = Lab::with(
+        "policies: [{ id: p, spec: { tool_loops: { enabled: true }, rules: [{ id: r, key: tenant, requests: 2, period: 1h }] } }]",
+    );
     let statuses: Vec<_> = (0..3)
         .map(|_| {
             let reply = about(&lab, "/v1/chat/completions", &[], "");
@@ -107,7 +125,9 @@ fn without_a_body_it_says_so_and_checks_what_it_can() {
 #[test]
 fn a_session_that_is_paused_is_denied_until_it_is_resumed() {
     let lab = Lab::new();
-    let ask = |words: &str| verdict(&about(&lab, "/v1/chat/completions", &[("x-session-id", "s")], &question(words)));
+    let ask = |words: &str| {
+        verdict(&about(&lab, "/v1/chat/completions", &[("x-session-id", "s")], &question(words)))
+    };
     assert_eq!(ask("a"), (200, "allow".into()));
     lab.post("/api/v1/sessions/s/pause", &[], "");
     assert_eq!(ask("b"), (429, "pause".into()));
@@ -122,7 +142,8 @@ fn the_hosts_of_policies_are_those_of_the_original() {
     );
     let ask = || about(&lab, "/v1/chat/completions", &[], &question("a")).status;
     assert_eq!([ask(), ask()], [200, 429]);
-    let elsewhere = || lab.post("/v1/decision", &[("x-original-uri", "/v1/chat/completions")], question("a")).status;
+    let elsewhere =
+        || lab.post("/v1/decision", &[("x-original-uri", "/v1/chat/completions")], question("a")).status;
     assert_eq!([elsewhere(), elsewhere()], [200, 200]);
 }
 

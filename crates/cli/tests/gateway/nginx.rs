@@ -71,7 +71,9 @@ impl Drop for Nginx {
 
 #[test]
 fn nginx_sends_what_is_allowed_and_refuses_the_rest() {
-    let lab = Lab::with("policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 2, period: 1h }] } }]");
+    let lab = Lab::with(
+        "policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 2, period: 1h }] } }]",
+    );
     let nginx = Nginx::start(&lab);
     let key = [("authorization", "Bearer sk-one")];
     for words in ["a", "b"] {
@@ -79,10 +81,17 @@ fn nginx_sends_what_is_allowed_and_refuses_the_rest() {
         assert_eq!((reply.status, reply.header("x-loopbreaker-verdict")), (200, Some("allow")));
         assert!(reply.header("x-loopbreaker-session").is_some());
     }
-    assert_eq!(lab.mock.requests()[1].body, question("b").as_bytes(), "the provider gets the body from nginx");
+    assert_eq!(
+        lab.mock.requests()[1].body,
+        question("b").as_bytes(),
+        "the provider gets the body from nginx"
+    );
     let refused = nginx.ask(&key, "c");
     assert_eq!((refused.status, refused.code().as_str()), (429, "budget_exceeded"));
-    assert_eq!((refused.header("x-should-retry"), refused.header("x-loopbreaker-verdict")), (Some("false"), Some("reject")));
+    assert_eq!(
+        (refused.header("x-should-retry"), refused.header("x-loopbreaker-verdict")),
+        (Some("false"), Some("reject"))
+    );
     assert!(refused.header("retry-after").is_some());
     assert_eq!(nginx.ask(&[("authorization", "Bearer sk-two")], "c").status, 200);
     assert_eq!(lab.sent(), 3);
@@ -90,9 +99,12 @@ fn nginx_sends_what_is_allowed_and_refuses_the_rest() {
 
 #[test]
 fn clients_of_nginx_cannot_choose_their_tenant() {
-    let lab = Lab::with("kill_switches: [{ tenant: acme }]\npolicies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]");
+    let lab = Lab::with(
+        "kill_switches: [{ tenant: acme }]\npolicies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]",
+    );
     let nginx = Nginx::start(&lab);
-    let as_tenant = |tenant: &str| nginx.ask(&[("authorization", "Bearer sk-one"), ("x-tenant-id", tenant)], "a").status;
+    let as_tenant =
+        |tenant: &str| nginx.ask(&[("authorization", "Bearer sk-one"), ("x-tenant-id", tenant)], "a").status;
     assert_eq!([as_tenant("acme"), as_tenant("another")], [200, 429]);
 }
 

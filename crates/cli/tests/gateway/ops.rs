@@ -31,7 +31,12 @@ fn health_is_asked_by_get_and_head() {
 #[test]
 fn metrics_count_what_happened() {
     let lab = Lab::new();
-    lab.mock.script([Turn::text("ok").usage(Usage { input: 100, cache_read: 20, output: 30, ..Usage::default() })]);
+    lab.mock.script([Turn::text("ok").usage(Usage {
+        input: 100,
+        cache_read: 20,
+        output: 30,
+        ..Usage::default()
+    })]);
     for times in 1..=6 {
         lab.chat(&[], looping("fix it", times));
     }
@@ -42,15 +47,34 @@ fn metrics_count_what_happened() {
     let count = |dialect: &str, verdict: &str| {
         lab.metric(&format!("loopbreaker_requests_total{{dialect=\"{dialect}\",verdict=\"{verdict}\"}}"))
     };
-    assert_eq!(["allow", "warn", "hint", "throttle", "reject"].map(|verdict| count("chat", verdict)), [1.0, 1.0, 2.0, 1.0, 1.0]);
-    assert_eq!(["anthropic", "gemini", "responses", "other"].map(|dialect| count(dialect, "allow")), [1.0; 4]);
-    assert_eq!(lab.metric(r#"loopbreaker_findings_total{kind="repeat",severity="loop",mode="enforce"}"#), 4.0);
-    assert_eq!(lab.metric(r#"loopbreaker_findings_total{kind="repeat",severity="warning",mode="enforce"}"#), 1.0);
+    assert_eq!(
+        ["allow", "warn", "hint", "throttle", "reject"].map(|verdict| count("chat", verdict)),
+        [1.0, 1.0, 2.0, 1.0, 1.0]
+    );
+    assert_eq!(
+        ["anthropic", "gemini", "responses", "other"].map(|dialect| count(dialect, "allow")),
+        [1.0; 4]
+    );
+    assert_eq!(
+        lab.metric(r#"loopbreaker_findings_total{kind="repeat",severity="loop",mode="enforce"}"#),
+        4.0
+    );
+    assert_eq!(
+        lab.metric(r#"loopbreaker_findings_total{kind="repeat",severity="warning",mode="enforce"}"#),
+        1.0
+    );
     assert_eq!(lab.metric("loopbreaker_overhead_seconds_count"), 10.0);
-    let tokens = |kind: &str| lab.metric(&format!("loopbreaker_tokens_total{{dialect=\"chat\",kind=\"{kind}\",tenant_class=\"key\"}}"));
+    let tokens = |kind: &str| {
+        lab.metric(&format!(
+            "loopbreaker_tokens_total{{dialect=\"chat\",kind=\"{kind}\",tenant_class=\"key\"}}"
+        ))
+    };
     assert_eq!(["input", "cache_read", "output"].map(tokens), [500.0, 100.0, 150.0]);
     assert!(lab.metric(r#"loopbreaker_cost_usd_total{dialect="chat",tenant_class="key"}"#) > 0.0);
-    assert!(lab.metric(r#"loopbreaker_tokens_total{dialect="anthropic",kind="input",tenant_class="named"}"#) > 0.0);
+    assert!(
+        lab.metric(r#"loopbreaker_tokens_total{dialect="anthropic",kind="input",tenant_class="named"}"#)
+            > 0.0
+    );
     assert_eq!(lab.metric("loopbreaker_held"), 0.0);
     assert!(lab.metric("loopbreaker_sessions") >= 2.0);
 }
@@ -87,7 +111,10 @@ fn metrics_are_in_the_format_of_prometheus() {
             assert!(value.parse::<f64>().is_ok(), "{line}");
             assert!(samples.insert(name.to_owned()), "twice: {line}");
             let bare = name.split('{').next().unwrap();
-            let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| bare.strip_suffix(end)).filter(|name| families.contains(*name));
+            let family = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|end| bare.strip_suffix(end))
+                .filter(|name| families.contains(*name));
             assert!(families.contains(family.unwrap_or(bare)), "no type before {line}");
         }
     }
@@ -97,7 +124,10 @@ fn metrics_are_in_the_format_of_prometheus() {
 #[test]
 fn a_line_of_the_log_tells_session_and_verdict() {
     let lab = Lab::new();
-    lab.chat(&[("x-session-id", "run-17"), ("x-agent-id", "planner"), ("x-tenant-id", "acme")], looping("fix it", 3));
+    lab.chat(
+        &[("x-session-id", "run-17"), ("x-agent-id", "planner"), ("x-tenant-id", "acme")],
+        looping("fix it", 3),
+    );
     let line = &lab.logged(1)[0];
     for (name, value) in [
         ("session", "run-17"),

@@ -15,12 +15,6 @@ impl Chat {
         Self { messages: vec![said("user", task)], calls: 0, rest }
     }
 
-    /// With other members beside the messages.
-    pub(crate) fn beside(mut self, members: &str) -> Self {
-        self.rest = members.to_owned();
-        self
-    }
-
     /// A call and its result.
     pub(crate) fn call(mut self, command: &str, result: &str) -> Self {
         self.calls += 1;

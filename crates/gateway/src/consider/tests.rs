@@ -42,6 +42,7 @@ impl Bench {
             path: "/v1/chat/completions",
             query: "",
             headers: &headers,
+            provider: loopbreaker_config::Dialect::OpenAi,
             dialect: Some(Dialect::Chat),
             body: Some(&body),
         };

@@ -13,6 +13,9 @@ use crate::graph;
 use crate::store::{CostBy, CostFilter, Page, SearchFilter, SessionFilter};
 
 /// The filters of a search, over `steps AS p` and its session and tenant.
+///
+/// Joins are cross joins, which are taken in the order in which they are written: the newest steps are walked first,
+/// and a page is full before the rest is looked at.
 const FILTERS: &str = "(:tenant IS NULL OR t.name = :tenant)
     AND (:session IS NULL OR s.name = :session)
     AND (:agent IS NULL OR p.agent = :agent)
@@ -32,17 +35,18 @@ impl Sqlite {
                AND (:text IS NULL OR instr(lower(s.name), lower(:text)) OR instr(lower(s.agents), lower(:text)))
                AND (:state IS NULL OR :state = CASE WHEN p.session IS NOT NULL THEN 'paused'
                     WHEN s.ended THEN 'ended' WHEN s.level = 'normal' THEN 'active' ELSE s.level END)
-               AND (:last_at IS NULL OR (s.last_at, s.id) < (:last_at, :id))
+               AND (s.last_at, s.id) < (:last_at, :id)
              ORDER BY s.last_at DESC, s.id DESC LIMIT :count"
         );
+        let (last_at, id) = filter.cursor.unwrap_or((i64::MAX, i64::MAX));
         let values = named_params! {
             ":tenant": filter.tenant,
             ":min_loop": filter.min_loop,
             ":cluster": filter.cluster,
             ":text": filter.text,
             ":state": filter.state,
-            ":last_at": filter.cursor.map(|(last_at, _)| last_at),
-            ":id": filter.cursor.map(|(_, id)| id),
+            ":last_at": last_at,
+            ":id": id,
             ":count": filter.count,
         };
         let sessions = self.all(&sql, values, session_row)?;
@@ -93,19 +97,19 @@ impl Sqlite {
     pub(super) fn page_of_matches(&mut self, filter: &SearchFilter) -> Stored<Page> {
         let source = if filter.text.is_some() {
             "SELECT p.id, s.name, t.name, p.level, p.log, snippet(search, -1, char(2), char(3), '…', 24)
-             FROM search JOIN steps p ON p.id = search.rowid
-             JOIN sessions s ON s.id = p.session JOIN tenants t ON t.id = p.tenant
-             WHERE search MATCH :text AND (:before IS NULL OR search.rowid < :before)"
+             FROM search CROSS JOIN steps p ON p.id = search.rowid
+             CROSS JOIN sessions s ON s.id = p.session CROSS JOIN tenants t ON t.id = p.tenant
+             WHERE search MATCH :text AND search.rowid < :before"
         } else {
             "SELECT p.id, s.name, t.name, p.level, p.log, NULL
-             FROM steps p JOIN sessions s ON s.id = p.session JOIN tenants t ON t.id = p.tenant
-             WHERE :text IS NULL AND (:before IS NULL OR p.id < :before)"
+             FROM steps p CROSS JOIN sessions s ON s.id = p.session CROSS JOIN tenants t ON t.id = p.tenant
+             WHERE :text IS NULL AND p.id < :before"
         };
         let order = if filter.text.is_some() { "search.rowid" } else { "p.id" };
         let sql = format!("{source} AND {FILTERS} ORDER BY {order} DESC LIMIT :count");
         let values = named_params! {
             ":text": filter.text.as_deref().map(as_query),
-            ":before": filter.before,
+            ":before": filter.before.unwrap_or(i64::MAX),
             ":tenant": filter.tenant,
             ":session": filter.session,
             ":agent": filter.agent,
@@ -142,7 +146,7 @@ impl Sqlite {
     ) -> Stored<(Vec<String>, i64)> {
         let sql = format!(
             "SELECT p.id, s.name, t.name, p.log
-             FROM steps p JOIN sessions s ON s.id = p.session JOIN tenants t ON t.id = p.tenant
+             FROM steps p CROSS JOIN sessions s ON s.id = p.session CROSS JOIN tenants t ON t.id = p.tenant
              WHERE p.id > :behind AND (:text IS NULL OR p.id IN (SELECT rowid FROM search WHERE search MATCH :text))
                AND {FILTERS} ORDER BY p.id LIMIT :count"
         );
@@ -179,7 +183,7 @@ impl Sqlite {
         let sql = format!(
             "SELECT {key}, p.at / :bucket * :bucket AS start, sum(p.cost), total(p.tokens), count(*),
                 sum(CASE WHEN p.level = 'loop' THEN p.cost ELSE 0 END)
-             FROM steps p JOIN sessions s ON s.id = p.session JOIN tenants t ON t.id = p.tenant
+             FROM steps p CROSS JOIN sessions s ON s.id = p.session CROSS JOIN tenants t ON t.id = p.tenant
              WHERE p.at >= :from AND p.at < :to AND (:tenant IS NULL OR t.name = :tenant)
                AND (:cluster IS NULL OR p.cluster = :cluster)
              GROUP BY 1, 2 ORDER BY 2, 1 LIMIT 10000"

@@ -27,7 +27,7 @@ pub(crate) fn trace_id(row: &Row<'_>, column: usize) -> rusqlite::Result<TraceId
 
 pub(crate) const SESSION_SELECT: &str = "SELECT s.id, s.tenant, t.name, s.name, s.provisional, s.level, s.ended,
     s.entropy, s.loop_score, s.steps, s.tokens, s.cost, s.cumulative, s.cluster, s.agents, s.started_at, s.last_at
-    FROM sessions s JOIN tenants t ON t.id = s.tenant";
+    FROM sessions s CROSS JOIN tenants t ON t.id = s.tenant";
 
 pub(crate) fn session_row(row: &Row<'_>) -> rusqlite::Result<Session> {
     let agents: String = row.get(14)?;

@@ -20,7 +20,13 @@ fn a_target_with_a_host_in_it_is_read_by_its_path() {
 #[test]
 fn a_path_that_is_not_below_a_providers_goes_nowhere() {
     let lab = Lab::new();
-    for path in ["//v1/chat/completions", "/./v1/chat/completions", "/%76%31/chat/completions", "/V1/chat/completions", "/v1;x/models"] {
+    for path in [
+        "//v1/chat/completions",
+        "/./v1/chat/completions",
+        "/%76%31/chat/completions",
+        "/V1/chat/completions",
+        "/v1;x/models",
+    ] {
         assert_eq!(lab.post(path, &[], question("a")).status, 404, "{path}");
     }
     assert_eq!(lab.sent(), 0);
@@ -46,7 +52,9 @@ const SPELLINGS: [&str; 6] = [
 
 #[test]
 fn a_kill_switch_and_a_budget_of_requests_hold_however_the_path_is_spelt() {
-    let lab = Lab::with("kill_switches: [{ tenant: acme }]\npolicies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]");
+    let lab = Lab::with(
+        "kill_switches: [{ tenant: acme }]\npolicies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]",
+    );
     for path in SPELLINGS {
         assert_eq!(lab.post(path, &[("x-tenant-id", "acme")], question("a")).status, 403, "{path}");
     }

@@ -37,7 +37,8 @@ fn the_same_transcript_in_every_dialect_confuses_nobody() {
 fn transcripts_that_are_cut_mixed_and_repeated_never_panic() {
     let lab = Lab::new();
     let whole = Chat::new("task").again(4).user("and now?").again(3).body();
-    let mut bodies: Vec<Vec<u8>> = (0..whole.len()).step_by(37).map(|end| whole.as_bytes()[..end].to_vec()).collect();
+    let mut bodies: Vec<Vec<u8>> =
+        (0..whole.len()).step_by(37).map(|end| whole.as_bytes()[..end].to_vec()).collect();
     for (path, body) in looping_in_every_dialect(3) {
         for other in looping_in_every_dialect(2) {
             lab.post(path, &[], &other.1);
@@ -76,7 +77,34 @@ fn of_two_lists_of_messages_the_last_one_counts() {
         format!("{first},{}", &last[1..])
     };
     assert_eq!(lab.verdict(&[("x-session-id", "a")], twice(&healthy, &looping)).1, "hint");
+    let told: serde_json::Value = serde_json::from_slice(&lab.mock.requests()[0].body).unwrap();
+    assert!(
+        told["messages"][0]["content"].as_str().unwrap().contains("[Loopbreaker]"),
+        "where the model reads it"
+    );
     assert_eq!(lab.verdict(&[("x-session-id", "b")], twice(&looping, &healthy)).1, "allow");
+}
+
+#[test]
+fn names_that_are_written_with_escapes_hide_nothing() {
+    let lab = Lab::new();
+    let plain = looping("fix it", 3);
+    let escaped = [
+        plain.replace(r#""messages""#, r#""m\u0065ssages""#),
+        plain.replace(r#""role""#, r#""r\u006fle""#),
+        plain.replace(r#""tool""#, r#""t\u006fol""#),
+        plain.replace(r#""content""#, r#""c\u006fntent""#),
+        plain.replace(r#""tool_calls""#, r#""tool\u005fcalls""#),
+        plain.replace(r#""arguments""#, r#""argument\u0073""#),
+        plain.replace(r#""assistant""#, r#""assist\u0061nt""#),
+    ];
+    for (index, body) in escaped.iter().enumerate() {
+        assert_ne!(body, &plain);
+        let session = format!("s{index}");
+        assert_eq!(lab.verdict(&[("x-session-id", &session)], body), (200, "hint".into()), "{body}");
+        let told: serde_json::Value = serde_json::from_slice(&lab.mock.requests()[index].body).unwrap();
+        assert!(told["messages"][0]["content"].as_str().unwrap().contains("[Loopbreaker]"), "{told}");
+    }
 }
 
 /// How long one request takes, and the slowest of quick ones beside it.

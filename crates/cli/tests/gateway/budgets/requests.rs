@@ -109,7 +109,10 @@ fn what_the_provider_failed_is_paid_back() {
 
 #[test]
 fn what_never_reached_the_provider_is_paid_back() {
-    let config = format!("{}\nupstreams: {{ breaker: {{ failures: 1000 }} }}", rules("{ id: r, key: tenant, requests: 2, period: 1h }"));
+    let config = format!(
+        "{}\nupstreams: {{ breaker: {{ failures: 1000 }} }}",
+        rules("{ id: r, key: tenant, requests: 2, period: 1h }")
+    );
     let lab = Bench::new().config(&config).upstream("http://127.0.0.1:1").start();
     assert_eq!(statuses(&lab, 5, &[]), [502; 5]);
 }
@@ -136,7 +139,11 @@ fn a_warning_or_a_finding_in_shadow_never_skips_a_budget() {
          - { id: budget, spec: { rules: [{ id: r, key: tenant, requests: 3, period: 1h }] } }\n",
     );
     let same: Vec<_> = (0..4).map(|_| lab.verdict(&[], question("the same"))).collect();
-    assert_eq!(same, [(200, "allow"), (200, "warn"), (200, "warn"), (429, "reject")].map(|(status, verdict)| (status, verdict.to_owned())));
+    assert_eq!(
+        same,
+        [(200, "allow"), (200, "warn"), (200, "warn"), (429, "reject")]
+            .map(|(status, verdict)| (status, verdict.to_owned()))
+    );
     assert_eq!(lab.chat(&[], question("the same")).code(), "budget_exceeded");
 }
 
@@ -148,7 +155,11 @@ fn every_rule_holds() {
     assert_eq!(statuses(&lab, 3, &[("x-session-id", "one")]), [200, 200, 429]);
     let refused = lab.chat(&[("x-session-id", "one")], question("x"));
     assert!(refused.header("ratelimit").unwrap().starts_with("\"narrow\""));
-    assert_eq!(statuses(&lab, 2, &[("x-session-id", "two")]), [200, 429], "what was refused has cost nothing");
+    assert_eq!(
+        statuses(&lab, 2, &[("x-session-id", "two")]),
+        [200, 429],
+        "what was refused has cost nothing"
+    );
 }
 
 #[test]
@@ -181,7 +192,10 @@ fn a_rule_that_throttles_lets_it_pass_later() {
 
 #[test]
 fn a_rule_that_pauses_holds_the_session_and_then_asks_to_come_back() {
-    let config = format!("pause: {{ hold: 300ms }}\n{}", rules("{ id: r, key: session, requests: 1, on_exceed: pause }"));
+    let config = format!(
+        "pause: {{ hold: 300ms }}\n{}",
+        rules("{ id: r, key: session, requests: 1, on_exceed: pause }")
+    );
     let lab = Lab::with(&config);
     let session = [("x-session-id", "s")];
     assert_eq!(lab.verdict(&session, question("a")), (200, "allow".into()));
@@ -196,6 +210,8 @@ fn a_rule_that_pauses_holds_the_session_and_then_asks_to_come_back() {
 
 #[test]
 fn a_budget_in_shadow_refuses_nobody() {
-    let lab = Lab::with("policies: [{ id: p, spec: { mode: shadow, rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]");
+    let lab = Lab::with(
+        "policies: [{ id: p, spec: { mode: shadow, rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]",
+    );
     assert_eq!(statuses(&lab, 4, &[]), [200; 4]);
 }

@@ -81,7 +81,8 @@ fn parallel_turns_cannot_overrun_a_budget() {
     assert_eq!(passed, 2);
 }
 
-const PRICES: &str = "prices: { gpt-4o: { input: 10, output: 20, cache_read: 5 }, dear: { input: 10000, output: 20000 } }";
+const PRICES: &str =
+    "prices: { gpt-4o: { input: 10, output: 20, cache_read: 5 }, dear: { input: 10000, output: 20000 } }";
 
 #[test]
 fn money_is_counted_by_the_price_of_the_model() {
@@ -93,7 +94,10 @@ fn money_is_counted_by_the_price_of_the_model() {
     let statuses: Vec<_> = (0..4).map(|_| lab.chat(&session, body).status).collect();
     assert_eq!(statuses, [200, 200, 200, 429], "0.20 each");
     let refused = lab.chat(&session, body);
-    assert_eq!((refused.code().as_str(), refused.header("ratelimit")), ("budget_exceeded", Some("\"budget\";r=0")));
+    assert_eq!(
+        (refused.code().as_str(), refused.header("ratelimit")),
+        ("budget_exceeded", Some("\"budget\";r=0"))
+    );
     assert_eq!(refused.header("ratelimit-policy"), Some("\"budget\";q=50"));
     assert_eq!(lab.logged(1)[0]["cost_usd"].as_f64(), Some(0.2));
     assert_eq!(lab.metric(r#"loopbreaker_cost_usd_total{dialect="chat",tenant_class="key"}"#), 0.6);
@@ -121,9 +125,15 @@ fn counted_after(lab: &Lab) -> u64 {
 fn a_stream_that_the_client_leaves_is_paid_as_far_as_it_was_seen() {
     let lab = Lab::with(&rules("{ id: r, key: tenant, tokens: 2000, period: 1h }"));
     lab.mock.script([Turn::text("word ".repeat(2_000)).chunk_delay_ms(1)]);
-    let body = r#"{"model":"gpt-4o","stream":true,"max_tokens":1800,"messages":[{"role":"user","content":"hi"}]}"#;
+    let body =
+        r#"{"model":"gpt-4o","stream":true,"max_tokens":1800,"messages":[{"role":"user","content":"hi"}]}"#;
     let mut wire = lab.wire();
-    wire.send(&request("POST", "/v1/chat/completions", &[("authorization", "Bearer sk-test")], body.as_bytes()));
+    wire.send(&request(
+        "POST",
+        "/v1/chat/completions",
+        &[("authorization", "Bearer sk-test")],
+        body.as_bytes(),
+    ));
     wire.head();
     let mut seen = 0;
     while seen < 300 {
@@ -139,9 +149,15 @@ fn a_stream_that_the_client_leaves_is_paid_as_far_as_it_was_seen() {
 fn a_stream_that_the_provider_breaks_is_paid_as_far_as_it_was_seen() {
     let lab = Lab::with(&rules("{ id: r, key: tenant, tokens: 2000, period: 1h }"));
     lab.mock.script([Turn { drop_after: Some(400), ..Turn::text("word ".repeat(2_000)) }]);
-    let body = r#"{"model":"gpt-4o","stream":true,"max_tokens":1800,"messages":[{"role":"user","content":"hi"}]}"#;
+    let body =
+        r#"{"model":"gpt-4o","stream":true,"max_tokens":1800,"messages":[{"role":"user","content":"hi"}]}"#;
     let mut wire = lab.wire();
-    wire.send(&request("POST", "/v1/chat/completions", &[("authorization", "Bearer sk-test")], body.as_bytes()));
+    wire.send(&request(
+        "POST",
+        "/v1/chat/completions",
+        &[("authorization", "Bearer sk-test")],
+        body.as_bytes(),
+    ));
     wire.head();
     while let Some(Some(_)) = wire.try_chunk() {}
     let counted = counted_after(&lab);

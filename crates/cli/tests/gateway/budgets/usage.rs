@@ -36,7 +36,8 @@ fn a_stream_under_a_token_rule_is_the_stream_that_the_client_asked_for() {
 fn a_client_that_asks_for_usage_gets_it() {
     let lab = limited();
     lab.mock.script([script()]);
-    let body = STREAMED.replace(r#""stream":true"#, r#""stream":true,"stream_options":{"include_usage":true}"#);
+    let body =
+        STREAMED.replace(r#""stream":true"#, r#""stream":true,"stream_options":{"include_usage":true}"#);
     let reply = lab.chat(&[], &body);
     assert!(reply.text().contains(r#""choices":[],"#), "{}", reply.text());
     assert_eq!(lab.mock.requests()[0].body, body.as_bytes(), "there was nothing to splice");
@@ -84,8 +85,7 @@ fn the_usage_chunk_is_taken_out_wherever_the_stream_is_cut() {
         let lab = Bench::new().config(&config).upstream(provider.url()).start();
         let text = lab.chat(&[], STREAMED).text();
         assert_eq!(
-            text,
-            "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}],\"usage\":null}\n\ndata: [DONE]\n\n",
+            text, "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}],\"usage\":null}\n\ndata: [DONE]\n\n",
             "in pieces of {size}"
         );
         let line = &lab.logged(1)[0];

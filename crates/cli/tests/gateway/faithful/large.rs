@@ -15,7 +15,7 @@ fn counting() -> (Provider, Arc<AtomicUsize>) {
     let counter = Arc::clone(&counted);
     let provider = Provider::doing(move |conversation| {
         let Some(head) = conversation.wire.try_head() else { return };
-        let mut count = |bytes: usize| counter.fetch_add(bytes, Ordering::AcqRel);
+        let count = |bytes: usize| counter.fetch_add(bytes, Ordering::AcqRel);
         if let Some(length) = head.get("content-length") {
             for _ in 0..length.parse::<usize>().unwrap() {
                 conversation.wire.bytes(1);

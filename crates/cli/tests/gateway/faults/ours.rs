@@ -14,7 +14,11 @@ fn a_bug_in_a_detector_stops_no_request() {
     assert_eq!(lab.metric("loopbreaker_panics_total"), 1.0);
     assert_eq!(lab.metric(r#"loopbreaker_degraded_total{part="detector"}"#), 1.0);
     assert_eq!(lab.logged(1)[0]["degraded"], serde_json::json!(["detector"]));
-    assert_eq!(lab.verdict(&[], looping("another", 3)), (200, "hint".into()), "the next request is judged as ever");
+    assert_eq!(
+        lab.verdict(&[], looping("another", 3)),
+        (200, "hint".into()),
+        "the next request is judged as ever"
+    );
 }
 
 #[test]
@@ -30,8 +34,10 @@ fn a_log_that_is_closed_stops_nothing() {
     for index in 0..50 {
         assert_eq!(lab.chat(&[], question(&format!("question {index}"))).status, 200);
     }
-    until("lost lines are counted", || lab.metric("loopbreaker_log_lines_dropped_total") > 0.0
-        || lab.metric(r#"loopbreaker_degraded{part="log"}"#) == 1.0);
+    until("lost lines are counted", || {
+        lab.metric("loopbreaker_log_lines_dropped_total") > 0.0
+            || lab.metric(r#"loopbreaker_degraded{part="log"}"#) == 1.0
+    });
     assert_eq!(lab.get("/readyz").status, 200);
 }
 

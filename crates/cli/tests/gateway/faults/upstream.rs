@@ -24,7 +24,10 @@ fn a_provider_that_refuses_connections_is_502_in_every_dialect() {
     assert_eq!((anthropic.status, &anthropic.json()["error"]["type"]), (502, &"api_error".into()));
     assert!(anthropic.json()["error"]["message"].as_str().unwrap().starts_with("upstream_unavailable: "));
     let gemini = lab.post("/v1beta/models/g:generateContent", &[], "{}");
-    assert_eq!((gemini.status, &gemini.json()["error"]["details"][0]["reason"]), (502, &"upstream_unavailable".into()));
+    assert_eq!(
+        (gemini.status, &gemini.json()["error"]["details"][0]["reason"]),
+        (502, &"upstream_unavailable".into())
+    );
     assert_eq!(lab.metric(r#"loopbreaker_upstream_errors_total{reason="connect"}"#), 3.0);
     assert_eq!(lab.logged(3)[0]["refusal"], "upstream_unavailable");
 }
@@ -37,7 +40,10 @@ fn after_failures_in_a_row_the_provider_is_left_alone_until_it_is_back() {
     let ask = || lab.chat(&[], question("a"));
     assert_eq!([ask().status, ask().status, ask().status], [502; 3]);
     let open = ask();
-    assert_eq!((open.status, open.code().as_str(), open.header("retry-after")), (503, "upstream_unavailable", Some("1")));
+    assert_eq!(
+        (open.status, open.code().as_str(), open.header("retry-after")),
+        (503, "upstream_unavailable", Some("1"))
+    );
     assert_eq!(lab.readiness()["parts"]["open_breakers"][0], address.to_string());
     assert_eq!(lab.get("/readyz").status, 200);
 
@@ -77,7 +83,9 @@ fn clients_that_break_their_own_uploads_open_no_breaker() {
     let provider = Provider::answering(answer("200 OK", &[], b"{}"));
     let lab = Bench::new().config(config).upstream(provider.url()).start();
     let head = "POST /v1/files HTTP/1.1\r\nhost: x\r\n";
-    for broken in ["content-length: 100\r\n\r\nten bytes.", "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n"] {
+    for broken in
+        ["content-length: 100\r\n\r\nten bytes.", "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n"]
+    {
         let mut gone = lab.wire();
         gone.send(format!("{head}{broken}").as_bytes());
         until("the provider is asked", || provider.connections() > 0);
@@ -85,7 +93,9 @@ fn clients_that_break_their_own_uploads_open_no_breaker() {
         assert_eq!(lab.get("/v1/models").status, 200);
     }
     let mut wrong = lab.wire();
-    wrong.send(format!("{head}transfer-encoding: chunked\r\n\r\n5\r\nhello\r\nthis is no size\r\n").as_bytes());
+    wrong.send(
+        format!("{head}transfer-encoding: chunked\r\n\r\n5\r\nhello\r\nthis is no size\r\n").as_bytes(),
+    );
     let status = wrong.try_reply().map(|reply| reply.status);
     assert!(status.is_none_or(|status| status == 400), "{status:?}");
     for _ in 0..5 {
@@ -219,7 +229,12 @@ fn a_client_that_leaves_before_the_answer_leaves_a_trace() {
     let lab = Lab::new();
     lab.mock.script([Turn::text("late").delay_ms(10_000)]);
     let mut wire = lab.wire();
-    wire.send(&request("POST", "/v1/chat/completions", &[("x-session-id", "gone")], question("a").as_bytes()));
+    wire.send(&request(
+        "POST",
+        "/v1/chat/completions",
+        &[("x-session-id", "gone")],
+        question("a").as_bytes(),
+    ));
     until("it is on its way", || lab.sent() == 1);
     drop(wire);
     assert_eq!(lab.logged(1)[0]["session"], "gone");

@@ -1,7 +1,9 @@
 //! Two tenants never influence each other.
 
-use crate::lab::Lab;
+use crate::lab::{Bench, Lab};
+use crate::provider::Provider;
 use crate::talk::{looping, question};
+use crate::wire::answer;
 
 /// The statuses of a transcript that goes round, for one tenant.
 fn climb(lab: &Lab, header: (&str, &str)) -> Vec<String> {
@@ -65,6 +67,35 @@ fn a_tenant_cannot_take_the_name_of_one_that_has_only_a_key() {
     assert!(name.starts_with("key_"), "{name}");
     let other = lab.post("/v1/chat/completions", &[("x-tenant-id", &name)], question("a"));
     assert_eq!(other.status, 200, "its budget is another one");
+}
+
+/// A path, the credential that its provider looks at, and a header that it does not look at.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
+#[test]
+fn a_credential_that_the_provider_does_not_look_at_makes_no_other_tenant() {
+    let provider = Provider::answering(answer("200 OK", &[], b"{}"));
+    let config = "policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]";
+    let lab = Bench::new().config(config).upstream(provider.url()).start();
+    let gemini = "/v1beta/models/g:generateContent";
+    let cases: [Case<'_>; 5] = [
+        (gemini, &[("x-goog-api-key", "AIza-1")], "x-api-key"),
+        (gemini, &[("x-goog-api-key", "AIza-2")], "authorization"),
+        ("/v1beta/models/g:generateContent?key=AIza-3", &[], "x-api-key"),
+        ("/v1/messages", &[("x-api-key", "sk-ant-1")], "authorization"),
+        ("/v1/chat/completions", &[("authorization", "Bearer sk-1")], "api-key"),
+    ];
+    for (path, own, added) in cases {
+        let statuses = ["first", "second", "third"].map(|random| {
+            let mut headers = own.to_vec();
+            headers.push((added, random));
+            lab.post(path, &headers, "{}").status
+        });
+        assert_eq!(statuses, [200, 429, 429], "{path} with another {added} each time");
+    }
+    let spelt = ["Bearer sk-2", "bearer sk-2", "BEARER   sk-2"]
+        .map(|value| lab.post("/v1/chat/completions", &[("authorization", value)], "{}").status);
+    assert_eq!(spelt, [200, 429, 429]);
 }
 
 #[test]

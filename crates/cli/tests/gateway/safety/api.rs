@@ -25,7 +25,9 @@ const OPERATOR: &str = "41ef4bb0b23661e66301aac36066912dac037827b4ae63a7b1165a5a
 const VIEWER: &str = "c446d158ec492362b92e7d5529e1d63eba9eaec6aeb4e319584f2fc90bfaf661";
 
 fn with_tokens() -> String {
-    format!("admin: {{ tokens: [{{ role: operator, sha256: \"{OPERATOR}\" }}, {{ role: viewer, sha256: \"{VIEWER}\" }}] }}")
+    format!(
+        "admin: {{ tokens: [{{ role: operator, sha256: \"{OPERATOR}\" }}, {{ role: viewer, sha256: \"{VIEWER}\" }}] }}"
+    )
 }
 
 #[test]
@@ -42,11 +44,24 @@ fn without_tokens_this_machine_may() {
 #[test]
 fn a_foreign_web_page_may_not() {
     let lab = known(Lab::new());
-    let hosts = ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", "127.evil", "0.0.0.0"];
+    let hosts = [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "10.0.0.1",
+        "127.evil",
+        "0.0.0.0",
+    ];
     for host in hosts {
         assert_eq!(pause(&lab, &[("host", host)]), 403, "{host}");
     }
-    let origins = ["http://evil.example", "null", "http://127.0.0.1.evil.example", "http://localhost@evil.example", "file://"];
+    let origins = [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1.evil.example",
+        "http://localhost@evil.example",
+        "file://",
+    ];
     for origin in origins {
         assert_eq!(pause(&lab, &[("origin", origin)]), 403, "{origin}");
     }
@@ -57,7 +72,8 @@ fn a_foreign_web_page_may_not() {
 fn a_foreign_name_may_not_over_http2_either() {
     let lab = known(Lab::new());
     let ask = |host: &str| {
-        let request = hyper::Request::post(format!("http://{host}{PAUSE}")).body(Full::<Bytes>::default()).unwrap();
+        let request =
+            hyper::Request::post(format!("http://{host}{PAUSE}")).body(Full::<Bytes>::default()).unwrap();
         over_http2(lab.address, vec![request])[0].0.status.as_u16()
     };
     assert_eq!(ask("evil.example"), 403);
@@ -71,8 +87,16 @@ fn with_tokens_only_an_operator_may() {
     assert_eq!(pause(&lab, &[("authorization", "Bearer wrong")]), 401);
     assert_eq!(pause(&lab, &[("authorization", "open sesame")]), 401);
     assert_eq!(pause(&lab, &[("authorization", "Bearer ")]), 401);
-    assert_eq!(lab.post(&format!("{PAUSE}?token=open%20sesame"), &[], "").status, 401, "tokens never stand in a URL");
-    assert_eq!(pause(&lab, &[("authorization", &format!("Bearer {OPERATOR}"))]), 401, "the hash is not the token");
+    assert_eq!(
+        lab.post(&format!("{PAUSE}?token=open%20sesame"), &[], "").status,
+        401,
+        "tokens never stand in a URL"
+    );
+    assert_eq!(
+        pause(&lab, &[("authorization", &format!("Bearer {OPERATOR}"))]),
+        401,
+        "the hash is not the token"
+    );
     assert_eq!(pause(&lab, &[("authorization", "Bearer just looking")]), 403);
     assert_eq!(pause(&lab, &[("authorization", "Bearer open sesame")]), 200);
     assert_eq!(pause(&lab, &[("authorization", "Bearer open sesame"), ("host", "gateway.example")]), 200);

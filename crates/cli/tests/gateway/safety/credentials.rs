@@ -99,7 +99,9 @@ fn whatever_path_and_credentials_are_mixed_none_reaches_another_host() {
             hosts.lab.post(&format!("{path}?key=AIza-gemini"), headers, "{}");
         }
     }
-    for (host, own) in [(&hosts.openai, "sk-openai"), (&hosts.anthropic, "sk-ant"), (&hosts.gemini, "AIza-gemini")] {
+    for (host, own) in
+        [(&hosts.openai, "sk-openai"), (&hosts.anthropic, "sk-ant"), (&hosts.gemini, "AIza-gemini")]
+    {
         for asked in host.seen() {
             assert!(!is_foreign(&asked, own), "{own}'s host got {asked:?}");
         }
@@ -108,7 +110,10 @@ fn whatever_path_and_credentials_are_mixed_none_reaches_another_host() {
 
 #[test]
 fn a_route_gets_what_its_clients_send_it() {
-    let (own, other) = (Provider::answering(answer("200 OK", &[], b"{}")), Provider::answering(answer("200 OK", &[], b"{}")));
+    let (own, other) = (
+        Provider::answering(answer("200 OK", &[], b"{}")),
+        Provider::answering(answer("200 OK", &[], b"{}")),
+    );
     let config = format!(
         "upstreams: {{ openai: \"{}\", routes: [{{ prefix: /groq/, base_url: \"{}/openai\", dialect: openai }}] }}",
         other.url(),
@@ -119,7 +124,10 @@ fn a_route_gets_what_its_clients_send_it() {
     assert_eq!((own.seen().len(), other.seen().len()), (1, 0));
     let head = &own.seen()[0].head;
     assert_eq!(head.first, "POST /openai/v1/chat/completions?a=b HTTP/1.1");
-    assert_eq!((head.get("authorization"), head.get("host")), (Some("Bearer gsk"), Some(own.address().to_string().as_str())));
+    assert_eq!(
+        (head.get("authorization"), head.get("host")),
+        (Some("Bearer gsk"), Some(own.address().to_string().as_str()))
+    );
 }
 
 #[test]
@@ -129,13 +137,21 @@ fn a_host_that_the_client_names_is_never_connected_to() {
     let at = stranger.address();
     for target in [format!("http://{at}/v1/models"), format!("http://{at}/v1/chat/completions")] {
         let mut wire = hosts.lab.wire();
-        wire.send(format!("GET {target} HTTP/1.1\r\nhost: {at}\r\nauthorization: Bearer sk-openai\r\n\r\n").as_bytes());
+        wire.send(
+            format!("GET {target} HTTP/1.1\r\nhost: {at}\r\nauthorization: Bearer sk-openai\r\n\r\n")
+                .as_bytes(),
+        );
         wire.try_head();
     }
     let mut wire = hosts.lab.wire();
     wire.send(format!("CONNECT {at} HTTP/1.1\r\nhost: {at}\r\n\r\n").as_bytes());
     assert!(wire.try_head().is_none_or(|head| head.status() >= 400));
-    hosts.lab.ask("GET", "/v1/models", &[("host", &at.to_string()), ("x-forwarded-host", &at.to_string()), OPENAI], "");
+    hosts.lab.ask(
+        "GET",
+        "/v1/models",
+        &[("host", &at.to_string()), ("x-forwarded-host", &at.to_string()), OPENAI],
+        "",
+    );
     assert_eq!(stranger.connections(), 0);
 }
 
@@ -150,7 +166,11 @@ fn our_own_headers_of_a_request_go_no_further() {
 
 #[test]
 fn a_provider_cannot_speak_in_our_name() {
-    let headers = [("x-loopbreaker-verdict", "reject"), ("x-loopbreaker-evil", "1"), ("x-loopbreaker-session", "theirs")];
+    let headers = [
+        ("x-loopbreaker-verdict", "reject"),
+        ("x-loopbreaker-evil", "1"),
+        ("x-loopbreaker-session", "theirs"),
+    ];
     let provider = Provider::answering(answer("200 OK", &headers, b"{}"));
     let lab = Bench::new().upstream(provider.url()).start();
     let reply = lab.chat(&[("x-session-id", "mine")], "{}");

@@ -27,10 +27,18 @@ fn speak(lab: &Lab) -> usize {
     post("/v1/chat/completions", &[("authorization", &bearer)], &body);
     post("/v1/chat/completions", &[("authorization", &bearer)], &format!("broken {words}"));
     post("/v1/messages", &[("x-api-key", anthropic)], &format!(r#"{{"system":"{words}","messages":[]}}"#));
-    post(&format!("/v1beta/models/g:generateContent?key={in_query}"), &[], &format!(r#"{{"contents":"{words}"}}"#));
+    post(
+        &format!("/v1beta/models/g:generateContent?key={in_query}"),
+        &[],
+        &format!(r#"{{"contents":"{words}"}}"#),
+    );
     post("/v1beta/models/g:generateContent", &[("x-goog-api-key", goog)], "{}");
     post(&format!("/v1/files?key={in_query}"), &[], words);
-    post("/v1/responses", &[("authorization", &bearer), ("x-session-id", in_name)], &format!(r#"{{"input":"{words}"}}"#));
+    post(
+        "/v1/responses",
+        &[("authorization", &bearer), ("x-session-id", in_name)],
+        &format!(r#"{{"input":"{words}"}}"#),
+    );
     post("/v1/chat/completions", &[("x-agent-id", in_name), ("x-tenant-id", in_name)], "{}");
     post("/v1/chat/completions", &[], &format!(r#"{{"model":"{in_name}","messages":[]}}"#));
     for times in 3..=7 {
