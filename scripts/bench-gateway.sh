@@ -2,7 +2,7 @@
 # The gateway beside nginx and HAProxy, in one run: processor time per request, latency, memory, floors. Whoever carries
 # the requests has the first core, the load and the upstream have the second.
 #
-#   scripts/bench-gateway.sh                            all of it: about ten minutes
+#   scripts/bench-gateway.sh                            all of it: about twenty minutes
 #   scripts/bench-gateway.sh 2k                         only rows with that in their names, or `memory`
 #   BENCH_SECONDS=0.3 BENCH_ROUNDS=3 BENCH_HELD=50000 scripts/bench-gateway.sh     a quick look
 #   scripts/bench-gateway.sh --markdown docs/benchmarks.md       also writes the tables there

@@ -11,14 +11,15 @@ mod transcripts;
 
 use std::cell::RefCell;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
 use loopbreaker_mock::Mock;
 
-use load::{Done, Fleet, Until};
-pub use report::{Held, Measured, Report, Told, replace_block};
+use load::{Fleet, Until};
+pub use report::{Held, Measured, Memory, Report, Told, replace_block};
 use targets::{Logging, Target};
 pub use transcripts::{Request, Shape, Workload};
 
@@ -125,14 +126,14 @@ pub fn measure(effort: Effort, part: &str, progress: &mut impl Write) -> io::Res
         }
     }
     if "memory".contains(part) {
-        writeln!(progress, "memory: {} sessions", effort.held)?;
-        report.held = Some(runtime.block_on(measure_memory(effort, folder.path(), upstream))?);
+        writeln!(progress, "memory: {} sessions, {HELD_TURNS:?} requests each", effort.held)?;
+        report.memory = Some(runtime.block_on(measure_memory(effort, folder.path(), upstream))?);
     }
     report.load_average = (load_before, targets::load_average()?);
     Ok(report)
 }
 
-fn start_all(folder: &Path, upstream: std::net::SocketAddr) -> io::Result<Vec<Target>> {
+fn start_all(folder: &Path, upstream: SocketAddr) -> io::Result<Vec<Target>> {
     Ok(vec![
         Target::nginx(folder, upstream)?,
         Target::haproxy(folder, upstream)?,
@@ -202,25 +203,31 @@ const EVERYTHING: &str = r"policies:
         - { id: budget, key: session, cost_usd: 5.00, warn_at: 0.8 }
 ";
 
-async fn measure_memory(effort: Effort, folder: &Path, upstream: std::net::SocketAddr) -> io::Result<Held> {
+/// Requests of each session where memory is measured: every session ends somewhere else with each of them, and more
+/// than these are not remembered.
+const HELD_TURNS: [usize; 2] = [1, 3];
+
+async fn measure_memory(effort: Effort, folder: &Path, upstream: SocketAddr) -> io::Result<Memory> {
     let idle = {
         let target = Target::loopbreaker(folder, upstream, Logging::Off, None)?;
         // What is made only after the start is there by now.
         tokio::time::sleep(Duration::from_millis(500)).await;
         target.resident()?
     };
-    let target = Target::loopbreaker(folder, upstream, Logging::Off, Some(EVERYTHING))?;
-    // Each request is the first of its session.
-    let shape = Shape { turns: 1, ..SMALL };
-    let mut work = Workload::new(&shape, 1, false, false);
-    let expected = load::answer_len(upstream, &work.next_request()).await?;
-    let fleet = Fleet::connect(target.address, 64, expected, Rc::new(RefCell::new(work))).await?;
-    let Done { latencies, elapsed, .. } = fleet.run(Until::Requests(effort.held)).await?;
-    Ok(Held {
-        idle,
-        sent: latencies.len() as u64,
-        remembered: target.metric("loopbreaker_sessions")?,
-        resident: target.resident()?,
-        per_second: latencies.len() as f64 / elapsed.as_secs_f64(),
-    })
+    let mut held = Vec::new();
+    for turns in HELD_TURNS {
+        let target = Target::loopbreaker(folder, upstream, Logging::Off, Some(EVERYTHING))?;
+        let mut work = Workload::new(&Shape { turns, ..SMALL }, effort.sessions, false, false);
+        let expected = load::answer_len(upstream, &work.next_request()).await?;
+        let fleet = Fleet::connect(target.address, 64, expected, Rc::new(RefCell::new(work))).await?;
+        let done = fleet.run(Until::Requests(effort.held * turns as u64)).await?;
+        held.push(Held {
+            turns,
+            sessions: effort.held,
+            remembered: target.metric("loopbreaker_sessions")?,
+            resident: target.resident()?,
+            per_second: done.latencies.len() as f64 / done.elapsed.as_secs_f64(),
+        });
+    }
+    Ok(Memory { idle, held })
 }

@@ -37,8 +37,8 @@ pub(crate) const MAX_FINGERPRINTED: usize = 1 << 20;
 /// A longer body is not waited for.
 const MAX_AT_HAND: u64 = 64 << 10;
 
-/// What has come with the headers comes within this time.
-const AT_ONCE: Duration = Duration::from_millis(1);
+/// What was sent together with the headers is there within this time.
+const AT_ONCE: Duration = Duration::from_millis(50);
 
 /// More than this is not even thrown away.
 const MAX_THROWN_AWAY: usize = 256 << 20;

@@ -112,14 +112,17 @@ impl Sending<'_> {
             }
         };
         let edited = editing.hinted || editing.asked_for_usage;
+        let is_refused = |response: &Response<Incoming>| matches!(response.status().as_u16(), 400 | 422);
         match asked {
-            Ok((response, _)) if edited && matches!(response.status().as_u16(), 400 | 422) => {
-                if editing.hinted {
+            Ok((response, _)) if edited && is_refused(&response) => {
+                editing.asked_for_usage = false;
+                let again = self.exchange(upstream, original, false).await;
+                // A request that is refused without the hint too says nothing about the hint.
+                if editing.hinted && again.as_ref().is_ok_and(|(response, _)| !is_refused(response)) {
                     self.worker.shared.placements.refused(&upstream.name, self.case.model.as_deref());
                     self.case.degraded.insert(loopbreaker_telemetry::Part::Hint);
                 }
-                editing.asked_for_usage = false;
-                self.exchange(upstream, original, false).await
+                again
             }
             asked => asked,
         }

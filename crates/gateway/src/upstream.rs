@@ -77,7 +77,8 @@ impl Pool {
         limit: Duration,
         again: Option<&dyn AnotherRequest>,
     ) -> Result<(Response<Incoming>, Lease), Unreachable> {
-        while let Some(mut sender) = self.take(origin) {
+        // What cannot be sent again, for it comes from the client as it goes, gets a connection that is surely alive.
+        while let Some(mut sender) = again.and_then(|_| self.take(origin)) {
             // One whose last request is still being uploaded, for its answer came early, is of no use to anyone.
             if !matches!(within(Self::SLOWEST_READY, sender.ready()).await, Ok(Ok(()))) {
                 continue;
@@ -152,5 +153,13 @@ pub(crate) trait AnotherRequest: Sync {
 
 /// Whether the other side had closed the connection before it read the request.
 fn is_dead(error: &hyper::Error) -> bool {
-    error.is_canceled() || error.is_incomplete_message() || error.is_closed()
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
+    let io = std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    let is_reset = |error: &std::io::Error| {
+        matches!(
+            error.kind(),
+            BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof
+        )
+    };
+    error.is_canceled() || error.is_incomplete_message() || error.is_closed() || io.is_some_and(is_reset)
 }

@@ -14,7 +14,7 @@ pub struct Report {
     /// The rows, each with every target.
     pub measured: Vec<Measured>,
     /// Memory.
-    pub held: Option<Held>,
+    pub memory: Option<Memory>,
     /// The machine's load before and after.
     pub load_average: (f64, f64),
 }
@@ -47,18 +47,27 @@ pub struct Told {
     latencies: Vec<u64>,
 }
 
+/// What is held.
+#[derive(Debug)]
+pub struct Memory {
+    /// Resident memory before the first request.
+    pub idle: u64,
+    /// With sessions.
+    pub held: Vec<Held>,
+}
+
 /// What is held for sessions.
 #[derive(Debug)]
 pub struct Held {
-    /// Resident memory before the first request.
-    pub idle: u64,
-    /// Sessions that sent a request.
-    pub sent: u64,
-    /// Sessions that are remembered.
+    /// Requests that each has sent.
+    pub turns: usize,
+    /// How many there were.
+    pub sessions: u64,
+    /// How many of them are remembered.
     pub remembered: f64,
     /// Resident memory after the last request.
     pub resident: u64,
-    /// How fast they came.
+    /// How fast requests came.
     pub per_second: f64,
 }
 
@@ -155,11 +164,12 @@ impl Report {
             at_most,
             unit: " MB",
         };
-        if let Some(held) = &self.held {
-            floors.push(memory("resident memory before the first request".to_owned(), held.idle, 40.0));
+        if let Some(Memory { idle, held }) = &self.memory {
+            floors.push(memory("resident memory before the first request".to_owned(), *idle, 40.0));
             // Fewer sessions than a million stand for nothing.
-            if held.sent >= 1_000_000 {
-                floors.push(memory(format!("{} sessions", held.sent), held.resident, 1_000.0));
+            for held in held.iter().filter(|held| held.sessions >= 1_000_000) {
+                let what = format!("{} sessions, requests of each: {}", held.sessions, held.turns);
+                floors.push(memory(what, held.resident, 1_000.0));
             }
         }
         floors
@@ -180,11 +190,14 @@ impl fmt::Display for Report {
         for measured in &self.measured {
             write!(f, "{measured}")?;
         }
-        if let Some(Held { idle, sent, remembered, resident, per_second }) = &self.held {
-            writeln!(f, "\n| sessions | remembered | resident | requests/s |")?;
-            writeln!(f, "|--:|--:|--:|--:|")?;
-            writeln!(f, "| 0 | 0 | {} MB | |", idle / 1_000_000)?;
-            writeln!(f, "| {sent} | {remembered} | {} MB | {per_second:.0} |", resident / 1_000_000)?;
+        if let Some(Memory { idle, held }) = &self.memory {
+            writeln!(f, "\n| sessions | requests of each | remembered | resident | requests/s |")?;
+            writeln!(f, "|--:|--:|--:|--:|--:|")?;
+            writeln!(f, "| 0 | | 0 | {} MB | |", idle / 1_000_000)?;
+            for Held { turns, sessions, remembered, resident, per_second } in held {
+                let megabytes = resident / 1_000_000;
+                writeln!(f, "| {sessions} | {turns} | {remembered} | {megabytes} MB | {per_second:.0} |")?;
+            }
         }
         writeln!(f, "\n| floor | measured | at most | |")?;
         writeln!(f, "|---|--:|--:|---|")?;
@@ -243,7 +256,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::ROWS;
-    use super::{Done, Held, Measured, Quartiles, Report, Told, replace_block};
+    use super::{Done, Held, Measured, Memory, Quartiles, Report, Told, replace_block};
 
     fn told(name: &'static str, micros: &[u64]) -> Told {
         let mut told = Told::new(name);
@@ -274,11 +287,14 @@ mod tests {
     #[test]
     fn memory_has_floors_too() {
         let held =
-            |idle, resident| Held { idle, sent: 1_000_000, remembered: 1e6, resident, per_second: 1e4 };
-        let report = |held| Report { held: Some(held), ..Report::default() };
-        assert!(report(held(40_000_000, 1_000_000_000)).holds());
-        assert!(!report(held(41_000_000, 1_000_000_000)).holds());
-        assert!(!report(held(40_000_000, 1_100_000_000)).holds());
+            |resident| Held { turns: 3, sessions: 1_000_000, remembered: 1e6, resident, per_second: 1e4 };
+        let report = |idle, resident| Report {
+            memory: Some(Memory { idle, held: vec![held(resident)] }),
+            ..Report::default()
+        };
+        assert!(report(40_000_000, 1_000_000_000).holds());
+        assert!(!report(41_000_000, 1_000_000_000).holds());
+        assert!(!report(40_000_000, 1_100_000_000).holds());
     }
 
     #[test]

@@ -42,7 +42,9 @@ impl Nginx {
         );
         let file = folder.path().join("nginx.conf");
         std::fs::write(&file, config).unwrap();
-        let child = Command::new("nginx")
+        // Debian has it where only root looks for programs.
+        let installed = "/usr/sbin/nginx";
+        let child = Command::new(if std::path::Path::new(installed).exists() { installed } else { "nginx" })
             .arg("-p")
             .arg(folder.path())
             .arg("-c")

@@ -104,6 +104,24 @@ fn money_is_counted_by_the_price_of_the_model() {
 }
 
 #[test]
+fn tokens_and_money_are_counted_for_agents_and_headers_too() {
+    let usage = Usage { input: 10_000, output: 5_000, ..Usage::default() };
+    let body = r#"{"model":"gpt-4o","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}"#;
+    for (rule, header) in [
+        ("{ id: r, key: agent, cost_usd: 0.30, period: 1d }", "x-agent-id"),
+        ("{ id: r, key: \"header:x-team\", cost_usd: 0.30, period: 1d }", "x-team"),
+        ("{ id: r, key: agent, tokens: 20000, period: 1h }", "x-agent-id"),
+        ("{ id: r, key: \"header:x-team\", tokens_per_minute: 20000 }", "x-team"),
+    ] {
+        let lab = Lab::with(&format!("{PRICES}\n{}", rules(rule)));
+        lab.mock.script([Turn::text("ok").usage(usage)]);
+        let ask = |value: &str| lab.chat(&[(header, value)], body).status;
+        assert_eq!([ask("one"), ask("one"), ask("one")], [200, 200, 429], "{rule}");
+        assert_eq!(ask("two"), 200, "{rule}");
+    }
+}
+
+#[test]
 fn a_model_without_a_price_is_charged_at_the_dearest_and_reported() {
     let lab = Lab::with(&format!("{PRICES}\n{}", rules("{ id: budget, key: session, cost_usd: 10 }")));
     lab.mock.script([Turn::text("ok").usage(Usage { input: 1_000, output: 100, ..Usage::default() })]);

@@ -133,6 +133,19 @@ fn a_client_of_http2_is_served_and_its_loops_are_seen() {
 }
 
 #[test]
+fn many_and_large_requests_share_a_connection_of_http2() {
+    let lab = Lab::new();
+    let body = question(&"many words ".repeat(300_000));
+    let ask = || {
+        let request = hyper::Request::post(format!("http://{}/v1/chat/completions", lab.address));
+        request.body(Full::from(body.clone())).unwrap()
+    };
+    let answers = over_http2(lab.address, (0..5).map(|_| ask()).collect());
+    assert!(answers.iter().all(|(parts, _)| parts.status == 200));
+    assert!(lab.mock.requests().iter().all(|request| request.body == body.as_bytes()));
+}
+
+#[test]
 fn cookies_of_http2_are_one_header_again_for_a_provider_that_speaks_http1() {
     let provider = Provider::answering(answer("200 OK", &[], b"{}"));
     let lab = Bench::new().upstream(provider.url()).start();

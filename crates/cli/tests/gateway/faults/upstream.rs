@@ -168,9 +168,12 @@ fn a_provider_that_closes_its_idle_connections_is_never_felt() {
     });
     let lab = Bench::new().upstream(provider.url()).arg("--workers").arg("1").start();
     for index in 0..30 {
-        assert_eq!(lab.chat(&[], question(&format!("question {index}"))).status, 200);
+        let reply = lab.chat(&[], question(&format!("question {index}")));
+        assert_eq!(reply.status, 200, "{}", reply.text());
         assert_eq!(lab.post("/v1/embeddings", &[], r#"{"input":"x"}"#).status, 200);
-        assert_eq!(lab.get("/v1/models").status, 200);
+        assert_eq!(lab.post("/v1/files", &[], vec![b'x'; 100_000]).status, 200);
+        let reply = lab.get("/v1/models");
+        assert_eq!(reply.status, 200, "{}", reply.text());
     }
 }
 

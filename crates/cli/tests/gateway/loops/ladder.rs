@@ -124,6 +124,49 @@ fn a_provider_that_does_not_like_the_hint_gets_the_original_and_the_client_that_
 }
 
 #[test]
+fn after_a_refused_hint_the_next_place_is_tried_and_then_none() {
+    let lab = Lab::new();
+    lab.mock.script([Turn { status_if_edited: Some(422), ..Turn::text("the answer") }]);
+    let mut sent = 0;
+    let mut asked = |session: &str| {
+        let reply = lab.chat(&[("x-session-id", session)], looping("fix it", 3));
+        assert_eq!(reply.status, 200);
+        let requests = lab.mock.requests();
+        let new: Vec<String> = requests[sent..]
+            .iter()
+            .map(|request| String::from_utf8_lossy(&request.body).into_owned())
+            .collect();
+        sent = requests.len();
+        (new, reply.header("x-loopbreaker-verdict").unwrap().to_owned())
+    };
+    let (first, _) = asked("a");
+    assert!(
+        first[0].starts_with(r#"{"messages":[{"role":"system","content":"[Loopbreaker]"#),
+        "{}",
+        first[0]
+    );
+    let last = (0..6).map(|index| asked(&format!("s{index}"))).find(|(bodies, _)| bodies.len() == 1);
+    let (bodies, verdict) = last.expect("it is given up in the end");
+    assert_eq!((bodies[0].as_str(), verdict.as_str()), (looping("fix it", 3).as_str(), "warn"));
+    assert!(lab.metric(r#"loopbreaker_degraded_total{part="hint"}"#) >= 1.0);
+}
+
+#[test]
+fn a_request_that_is_refused_with_and_without_the_hint_teaches_nothing_about_it() {
+    let lab = Lab::new();
+    lab.mock.script([Turn::status(400)]);
+    for index in 0..5 {
+        let session = format!("s{index}");
+        let headers = [("x-tenant-id", "clumsy"), ("x-session-id", session.as_str())];
+        assert_eq!(lab.chat(&headers, looping("fix it", 3)).status, 400);
+    }
+    lab.mock.script([Turn::text("fine")]);
+    assert_eq!(lab.verdict(&[("x-tenant-id", "other")], looping("fix it", 3)), (200, "hint".into()));
+    let told = String::from_utf8_lossy(&lab.mock.requests().last().unwrap().body).into_owned();
+    assert!(told.starts_with(r#"{"messages":[{"role":"system","content":"[Loopbreaker]"#), "{told}");
+}
+
+#[test]
 fn another_ladder_is_followed() {
     let lab =
         Lab::with("policies: [{ id: p, spec: { tool_loops: { enabled: true, ladder: [warn, reject] } } }]");
