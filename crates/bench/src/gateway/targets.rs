@@ -188,10 +188,11 @@ impl Drop for Running {
     }
 }
 
-/// The program, bound to the first core; the load and the upstream have the second.
+/// The program, bound to the first core; the load and the upstream have the second. It is told to stop even when the
+/// measurement is killed.
 fn on_first_core(program: &str) -> Command {
-    let mut command = Command::new("taskset");
-    command.args(["--cpu-list", "0", program]);
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "taskset", "--cpu-list", "0", program]);
     command
 }
 
