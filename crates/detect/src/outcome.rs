@@ -66,6 +66,22 @@ pub(crate) struct Facts {
 }
 
 impl Outcome {
+    /// Reads a result of a tool that nothing is known about.
+    ///
+    /// ```
+    /// use loopbreaker::Outcome;
+    /// assert!(Outcome::of("Error: no such file or directory").failed());
+    /// assert!(!Outcome::of("3 files changed").failed());
+    /// ```
+    pub fn of(result: &str) -> Self {
+        Self::read(Some(result), None, Normaliser::built_in())
+    }
+
+    /// Whether the result says that the call failed.
+    pub const fn failed(&self) -> bool {
+        self.facts.failed
+    }
+
     /// Reads a result with the rules of its tool.
     pub(crate) fn read(result: Option<&str>, status: Option<Status>, normaliser: &Normaliser) -> Self {
         match result {

@@ -137,7 +137,7 @@ impl<'a> Message<'a> {
         digest.finish()
     }
 
-    fn each_part(&self, visit: &mut dyn FnMut(&Part<'a>)) {
+    pub(crate) fn each_part(&self, visit: &mut dyn FnMut(&Part<'a>)) {
         // What was understood before the message turned strange is all that is known of it.
         drop(self.written.each_part(self.form, &mut |part| visit(&part)));
     }

@@ -7,6 +7,7 @@ pub(crate) mod limit_key;
 pub(crate) mod parts;
 pub(crate) mod rule;
 pub(crate) mod selector;
+mod written;
 
 use loopbreaker::{Action, Ladder, SemanticConfig};
 

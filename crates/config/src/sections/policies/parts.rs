@@ -126,9 +126,15 @@ pub(super) fn loop_detection(value: Cursor<'_>) -> Read<Option<LoopDetection>> {
         action(value, &[Action::Reject, Action::Throttle, Action::Warn, Action::Hint, Action::Pause])
     });
     let similarity = fields.field("similarity", default.similarity, similarity);
+    let once_in_flight = fields.field("once_in_flight", default.once_in_flight, flag);
     fields.finish();
     let config = checked(value, IdenticalRequestConfig::new(window?, threshold?));
-    let on = LoopDetection { config: config?, action: action?, similarity: similarity?, ..default };
+    let on = LoopDetection {
+        config: config?,
+        action: action?,
+        similarity: similarity?,
+        once_in_flight: once_in_flight?,
+    };
     Ok(enabled?.then_some(on))
 }
 

@@ -5,7 +5,7 @@ use loopbreaker::ToolPattern;
 use crate::base_url::is_host_name;
 use crate::cursor::{Cursor, Read};
 use crate::header_name::is_token;
-use crate::kinds::{filled, text};
+use crate::kinds::{filled, flag, text};
 use crate::path::quote;
 
 /// Which requests a policy is for. What is empty does not narrow it down.
@@ -94,12 +94,14 @@ pub(super) fn read(value: Cursor<'_>) -> Read<Selector> {
         let prefix = path(value)?;
         Ok(PathPattern::Prefix(if prefix.ends_with('/') { prefix } else { prefix + "/" }))
     });
+    let dialects = fields.field("dialects", false, flag);
     let methods = fields.field("methods", Vec::new(), |value| some(value, method));
     let hosts = fields.field("hosts", Vec::new(), |value| some(value, host));
     let tenants = fields.field("tenants", Vec::new(), |value| some(value, pattern));
     let models = fields.field("models", Vec::new(), |value| some(value, pattern));
     fields.finish();
-    let paths = exact?.into_iter().chain(prefix?).collect();
+    let dialects = dialects?.then_some(PathPattern::Dialects);
+    let paths = exact?.into_iter().chain(prefix?).chain(dialects).collect();
     Ok(Selector { paths, methods: methods?, hosts: hosts?, tenants: tenants?, models: models? })
 }
 
