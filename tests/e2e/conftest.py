@@ -20,6 +20,11 @@ class Lab:
         name = f"gateway-{len(self.running)}"
         return self._keep(Gateway(self.folder, name, config or {}, upstream and upstream.url))
 
+    def again(self, gateway, upstream, config=None):
+        """Another process with what a gateway has kept."""
+        name = f"gateway-{len(self.running)}"
+        return self._keep(Gateway(self.folder, name, config or {}, upstream.url, gateway.data))
+
     def hop(self, server):
         return self._keep(Hop(server.url))
 

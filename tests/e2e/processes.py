@@ -102,11 +102,23 @@ class Mock(Process):
 class Gateway(Process):
     """`loopbreaker serve` with a config, in front of one provider or of those that the config names."""
 
-    def __init__(self, folder, name, config, upstream):
+    def __init__(self, folder, name, config, upstream, data=None):
         path = folder / f"{name}.json"
         path.write_text(json.dumps(config))
+        self.data = data or folder / f"{name}.data"
         command = [LOOPBREAKER, "serve", "--listen", "127.0.0.1:0", "-c", str(path)]
-        command += ["--data-dir", str(folder / f"{name}.data")]
+        command += ["--data-dir", str(self.data)]
         if upstream:
             command += ["--upstream", upstream]
         super().__init__(command, folder / f"{name}.log")
+
+    def ready(self):
+        """What it says about itself."""
+        with urllib.request.urlopen(f"{self.url}/readyz", timeout=10) as answer:
+            return json.load(answer)
+
+    def held(self):
+        """How many calls wait for an operator, or for their time."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:
+            found = re.search(r"^loopbreaker_held (\d+)", answer.read().decode(), re.MULTILINE)
+        return int(found.group(1))

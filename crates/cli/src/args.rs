@@ -25,6 +25,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Demo(DemoArgs),
     Probe(ProbeArgs),
+    Audit(AuditArgs),
     Completions(CompletionsArgs),
 }
 
@@ -149,6 +150,36 @@ pub(crate) struct ProbeArgs {
     pub(crate) json: bool,
 }
 
+/// Look at what operators did
+#[derive(Debug, Parser)]
+pub(crate) struct AuditArgs {
+    #[command(subcommand)]
+    pub(crate) command: AuditCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    Verify(VerifyArgs),
+}
+
+/// Check that no entry of the audit log was changed or removed
+///
+/// Each entry carries a hash of itself and of the one before it, so what was changed afterwards shows.
+#[derive(Debug, Parser)]
+#[command(after_help = AUDIT_NOTES)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArg,
+
+    /// Where files are kept [default: ~/.local/state/loopbreaker]
+    #[arg(long, value_name = "DIR", env = "LOOPBREAKER_DATA_DIR", hide_env_values = true, value_hint = ValueHint::DirPath)]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// Print one JSON document, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Print a completion script for a shell
 #[derive(Debug, Parser)]
 #[command(after_help = COMPLETIONS_NOTES)]
@@ -249,6 +280,13 @@ Examples:
   loopbreaker probe --json | jq .alive
 
 Exit codes: 0 the guard is alive (in shadow, too), 1 it is not, or nobody answers within 5 s, 2 usage";
+
+const AUDIT_NOTES: &str = "\
+Examples:
+  loopbreaker audit verify
+  loopbreaker audit verify -c loopbreaker.yaml --json
+
+Exit codes: 0 the chain is whole, 1 it is broken, or there is no log, 2 usage";
 
 const COMPLETIONS_NOTES: &str = "\
 Examples:

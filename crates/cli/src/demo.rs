@@ -44,9 +44,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         linger::announce(&stage);
     }
     let order = if args.fast { Order::OneByOne } else { Order::AllAtOnce };
-    LocalSet::new().block_on(&runtime, play(&agents, &stage.url, pace, order, &mut *view))?;
+    LocalSet::new().block_on(&runtime, play(&agents, &stage.url, pace, order, None, &mut *view))?;
     if !args.exit {
-        linger::until_told(&runtime, &stage)?;
+        linger::until_told(&runtime, &agents, &stage)?;
     }
     stage.clear();
     Ok(Exit::Fine)
@@ -67,12 +67,13 @@ enum Order {
     OneByOne,
 }
 
-/// Lets the agents run and shows what they meet.
+/// Lets the agents run and shows what they meet. `run` names their sessions.
 async fn play(
     agents: &Rc<[Agent]>,
     url: &BaseUrl,
     pace: Pace,
     order: Order,
+    run: Option<u32>,
     view: &mut dyn View,
 ) -> Result<(), Failure> {
     let prices = Rc::new(Prices::builtin());
@@ -83,6 +84,7 @@ async fn play(
         url: url.clone(),
         pace,
         prices: Rc::clone(&prices),
+        session: run.map(|run| format!("{}-{run}", agents[index].name)),
         tell: tell.clone(),
     };
     let players: Vec<Player> = (0..agents.len()).map(player).collect();

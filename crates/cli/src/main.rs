@@ -1,6 +1,7 @@
 //! The `loopbreaker` binary: what the library sees, on the command line.
 
 mod args;
+mod audit;
 mod check;
 mod completions;
 mod config_file;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Probe(args) => probe::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     outcome.unwrap_or_else(|failure| failure.report()).into()

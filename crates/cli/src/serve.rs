@@ -75,7 +75,7 @@ fn load(args: &ServeArgs) -> Result<(Config, Watched), Failure> {
     Ok((config, Watched::new(files)))
 }
 
-fn not_sound(file: Option<&ConfigFile>, problems: &[Problem]) -> Failure {
+pub(crate) fn not_sound(file: Option<&ConfigFile>, problems: &[Problem]) -> Failure {
     let name = file.map_or("the config", |file| &file.name);
     let told = problems.iter().map(|problem| format!("{name}:{problem}")).collect::<Vec<_>>().join("\n");
     Failure::told(told, format!("`loopbreaker check -c {name}` shows each with its line"))
@@ -123,7 +123,7 @@ async fn watch_over(args: &ServeArgs, gateway: &Handle, mut files: Watched, mut 
 }
 
 /// Where files are kept: as the command line says, else the config, else the usual place of the user.
-fn data_dir(asked: Option<&Path>, config: &Config) -> Option<PathBuf> {
+pub(crate) fn data_dir(asked: Option<&Path>, config: &Config) -> Option<PathBuf> {
     let configured = || config.data_dir.as_deref().unwrap_or(Config::DEFAULT_DATA_DIR).to_owned();
     let path = asked.map_or_else(|| PathBuf::from(configured()), Path::to_owned);
     match path.strip_prefix("~") {

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderValue};
-use loopbreaker::Timestamp;
+use loopbreaker::{Action, Step, Timestamp};
 use loopbreaker_budget::{Family, estimate_tokens};
 use loopbreaker_config::{Dialect as Provider, Subject};
 use loopbreaker_dialect::{Dialect, Facts};
@@ -16,10 +16,11 @@ use loopbreaker_telemetry::{Degraded, Part, Record, Resume, TraceContext};
 use crate::identical::Attempt;
 use crate::identity::{Caller, Tenant};
 use crate::inspect::{Inspection, Reader};
+use crate::journal::{Entry, Heard, Journal, Judged, Thought, Who};
 use crate::judge::{Judge, Question};
 use crate::limits::{Charges, Estimate, Keys};
 use crate::route::{is_streamed_by_path, model_in_path};
-use crate::sessions::{Located, SessionKey};
+use crate::sessions::{Located, RunName, SessionKey};
 use crate::settings::{Applied, Settings};
 use crate::state::{Shared, today};
 use crate::transcripts::Transcript;
@@ -45,6 +46,10 @@ pub(crate) struct Case<'s> {
     /// The session's name, as it is told to everyone.
     pub(crate) session: Arc<str>,
     pub(crate) located: Located,
+    /// The session as people name it, and the one whose pause and budget hold for it.
+    pub(crate) run: RunName,
+    pub(crate) account: RunName,
+    pub(crate) account_name: Arc<str>,
     pub(crate) tip: u128,
     pub(crate) model: Option<Box<str>>,
     pub(crate) facts: Arc<Facts>,
@@ -55,6 +60,10 @@ pub(crate) struct Case<'s> {
     pub(crate) estimate: Estimate,
     pub(crate) degraded: Degraded,
     pub(crate) inspection: Option<Inspection>,
+    /// The place in the transcript of what the answer will add.
+    pub(crate) position: usize,
+    /// Steps that were not known before, where they are written down.
+    pub(crate) heard: Vec<Heard>,
     /// The loop state of a client that will name this answer instead of repeating what led to it.
     pub(crate) thread: Option<Box<Transcript>>,
     pub(crate) now: Timestamp,
@@ -66,6 +75,53 @@ impl Case<'_> {
         if let Some(inspection) = self.inspection.take() {
             self.thread = inspection.keep(&shared.transcripts, dialect == Some(Dialect::Responses));
         }
+    }
+
+    /// Whose request it is.
+    pub(crate) fn who(&self, dialect: Option<Dialect>, at: SystemTime) -> Who {
+        Who {
+            tenant: Arc::clone(&self.tenant.name),
+            session: Arc::clone(&self.session),
+            key: self.located.key,
+            agent: Arc::clone(&self.agent),
+            model: self.model.clone(),
+            dialect,
+            at,
+        }
+    }
+
+    /// Writes down what the transcript shows that is new, and what was thought of it.
+    pub(crate) fn write_down(&mut self, journal: &Journal, dialect: Option<Dialect>, at: SystemTime) {
+        if dialect.is_none() {
+            return;
+        }
+        let who = self.who(dialect, at);
+        if !self.heard.is_empty() {
+            journal.tell(Entry::Heard(who.clone(), std::mem::take(&mut self.heard)));
+        }
+        let verdict = &mut self.verdict;
+        let thought = match &verdict.would {
+            Some(would) if verdict.action == Action::Allow => Thought {
+                action: would.action,
+                enforced: false,
+                policy: Some(Arc::clone(&would.policy)),
+                kind: Some(would.kind.as_str()),
+                message: None,
+            },
+            _ => Thought {
+                action: verdict.action,
+                enforced: true,
+                policy: verdict.policy.clone(),
+                kind: match (&verdict.seen, &verdict.refusal) {
+                    (Some(seen), _) => Some(seen.kind.as_str()),
+                    (None, Some(refused)) => Some(refused.code.code()),
+                    (None, None) => None,
+                },
+                message: verdict.refusal.as_ref().map(|refused| refused.message.clone()),
+            },
+        };
+        let findings = std::mem::take(&mut verdict.findings);
+        journal.tell(Entry::Judged(who, Judged { findings, verdict: thought }));
     }
 
     /// What is told of the request, as far as it is known before it is sent.
@@ -112,6 +168,9 @@ pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Loo
         agent: caller.agent().into(),
         session: Arc::default(),
         located: Located { key: SessionKey(0), account: SessionKey(0), is_new: true },
+        run: RunName::of("", ""),
+        account: RunName::of("", ""),
+        account_name: Arc::default(),
         tip: 0,
         model: model_in_path(looked.path).map(Into::into),
         facts: Arc::default(),
@@ -122,6 +181,8 @@ pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Loo
         estimate: Estimate::default(),
         degraded: Degraded::default(),
         inspection: None,
+        position: 0,
+        heard: Vec::new(),
         thread: None,
         now: shared.now(),
     };
@@ -149,7 +210,17 @@ fn look<'s>(
         transcripts: &shared.transcripts,
         fingerprint: settings.counts_requests,
     };
-    let read = looked.dialect.zip(looked.body).map(|(dialect, body)| reader.read(dialect, body));
+    let (heard, is_kept) = (&mut case.heard, shared.journal().is_some());
+    let mut tell = |position: usize, step: &Step<'_>| {
+        if is_kept {
+            // Of a long transcript that is read for the first time, the newest steps are kept.
+            if heard.len() >= Heard::MAX_STEPS {
+                heard.drain(..Heard::MAX_STEPS / 2);
+            }
+            heard.push(Heard::of(position, step));
+        }
+    };
+    let read = looked.dialect.zip(looked.body).map(|(dialect, body)| reader.read(dialect, body, &mut tell));
     match read {
         Some(Ok(inspection)) => {
             let resume = if inspection.resumed { Resume::Hit } else { Resume::Miss };
@@ -157,6 +228,7 @@ fn look<'s>(
             case.facts = Arc::clone(&inspection.facts);
             case.model = case.facts.model.clone().or(case.model.take());
             case.tip = inspection.transcript.tip;
+            case.position = inspection.transcript.loops.steps();
             case.inspection = Some(inspection);
         }
         Some(Err(_)) => case.degraded.insert(Part::Body),
@@ -168,8 +240,16 @@ fn look<'s>(
     // Whose run is it?
     locate(shared, caller, case);
 
+    let account = if case.located.account == case.located.key {
+        Arc::clone(&case.session)
+    } else {
+        session_name(case.located.account)
+    };
+    case.run = RunName::of(&case.tenant.name, &case.session);
+    case.account = RunName::of(&case.tenant.name, &account);
+    case.account_name = Arc::clone(&account);
     if case.located.is_new {
-        shared.sessions.call(case.located.key, &case.session);
+        shared.sessions.call(case.located.key, case.run);
     }
 
     // What is thought of it?
@@ -183,11 +263,6 @@ fn look<'s>(
     };
     let today = today();
     case.policies = settings.applied(&subject, today);
-    let account = if case.located.account == case.located.key {
-        Arc::clone(&case.session)
-    } else {
-        session_name(case.located.account)
-    };
     let keys = Keys {
         tenant: case.tenant.key,
         tenant_name: &case.tenant.name,
@@ -208,6 +283,7 @@ fn look<'s>(
         located: case.located,
         tip: case.tip,
         rulings: transcript.map_or(&[][..], |transcript| transcript.loops.rulings()),
+        is_kept: shared.journal().is_some(),
         held_out: is_held_out(settings.config.holdout, case.located.key),
         now: case.now,
         today,

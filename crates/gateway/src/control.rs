@@ -1,15 +1,22 @@
-//! Endpoints of our own: health, metrics, and the operator's hand on a session.
+//! Endpoints of our own: health, metrics, the API and the dashboard.
 
 use std::net::IpAddr;
 
+use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{HOST, HeaderMap, ORIGIN};
-use hyper::{Request, Response};
+use hyper::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, HOST, HeaderMap, HeaderName, HeaderValue,
+    IF_NONE_MATCH, ORIGIN,
+};
+use hyper::{Method, Request, Response};
 use loopbreaker_config::State;
+use loopbreaker_dashboard::Asset;
 use loopbreaker_telemetry::Part;
 use serde_json::json;
 
+use crate::access::{Asked, Visitor};
 use crate::decision;
+use crate::observe::Observing;
 use crate::pipeline::Worker;
 use crate::reply::{Reply, with};
 
@@ -18,6 +25,7 @@ pub(crate) fn is_own(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz" | "/metrics")
         || path.starts_with("/api/v1/")
         || decision::is_asked(path)
+        || loopbreaker_dashboard::asset(path).is_some()
 }
 
 impl Worker {
@@ -27,6 +35,9 @@ impl Worker {
         if decision::is_asked(path) {
             return self.decide(request).await;
         }
+        if let Some(asset) = loopbreaker_dashboard::asset(path) {
+            return page(&request, asset);
+        }
         match path {
             "/livez" => with(200, "text/plain; charset=utf-8", "ok\n"),
             "/readyz" => self.readiness(),
@@ -35,7 +46,28 @@ impl Worker {
                 metrics.set_sessions(self.shared.sessions.len() as u64);
                 with(200, "text/plain; version=0.0.4; charset=utf-8", metrics.render())
             }
-            _ => self.operate(request, is_local).await,
+            "/api/v1/login" => self.log_in(request).await,
+            "/api/v1/logout" => self.log_out(),
+            _ => self.serve_api(request, is_local).await,
+        }
+    }
+
+    async fn serve_api(&self, request: Request<Incoming>, is_local: bool) -> Response<Reply> {
+        let settings = self.shared.settings();
+        let asked = Asked { method: request.method(), headers: request.headers(), is_local };
+        let visitor = match Visitor::of(&settings.config.admin, &self.shared.secret, asked) {
+            Ok(visitor) => visitor,
+            Err(refusal) => return *refusal,
+        };
+        if request.uri().path() == "/api/v1/whoami" {
+            return self.who_am_i(&visitor);
+        }
+        match &self.shared.observing {
+            // Whoever wants to stop an agent must be able to, also where nothing is kept.
+            Observing::Off | Observing::Failed(_) if is_order(request.uri().path()) => {
+                self.operate(request, &visitor).await
+            }
+            observing => observing.answer(request, visitor.caller).await,
         }
     }
 
@@ -43,6 +75,8 @@ impl Worker {
     fn readiness(&self) -> Response<Reply> {
         let shared = &self.shared;
         let settings = shared.settings();
+        let store = shared.observing.failure();
+        shared.telemetry.metrics.set_degraded(Part::Store, store.is_some());
         let degraded: Vec<&str> = shared.telemetry.metrics.degraded().map(Part::as_str).collect();
         let open = shared.open_breakers();
         let status = if shared.is_draining() {
@@ -65,10 +99,56 @@ impl Worker {
                 "state": state,
                 "sessions": shared.sessions.len(),
                 "open_breakers": open,
+                "store": store_state(&shared.observing, store.as_deref()),
             },
         });
         with(if shared.is_draining() { 503 } else { 200 }, "application/json", format!("{body}\n"))
     }
+}
+
+/// A file of the dashboard. It holds no data, so nobody has to be known to get it.
+fn page(request: &Request<Incoming>, asset: Asset) -> Response<Reply> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return json_error(405, "method_not_allowed", "use GET");
+    }
+    let header = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let is_known =
+        header(IF_NONE_MATCH).is_some_and(|known| known.split(',').any(|tag| tag.trim() == asset.etag));
+    let (body, encoding) = asset.encoded(header(ACCEPT_ENCODING).unwrap_or_default());
+    let mut response = if is_known {
+        with(304, asset.content_type, Bytes::new())
+    } else {
+        with(200, asset.content_type, Bytes::from_static(body))
+    };
+    let headers = response.headers_mut();
+    headers.insert(ETAG, HeaderValue::from_static(asset.etag));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(asset.cache_control()));
+    if let Some(encoding) = encoding {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
+    }
+    for (name, value) in loopbreaker_dashboard::HEADERS {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// How the decision log is doing.
+fn store_state(observing: &Observing, failure: Option<&str>) -> serde_json::Value {
+    let Some(running) = observing.running() else {
+        let state = if failure.is_some() { "failed" } else { "off" };
+        return json!({ "state": state, "problem": failure });
+    };
+    let health = running.observatory.health();
+    json!({
+        "state": if failure.is_some() { "failing" } else { "ok" },
+        "problem": failure,
+        "unwritten": health.unwritten() + health.dropped() + running.journal.dropped(),
+    })
+}
+
+fn is_order(path: &str) -> bool {
+    path.starts_with("/api/v1/sessions/")
+        && ["/pause", "/resume", "/reject"].iter().any(|order| path.ends_with(order))
 }
 
 /// Whether a request to the API comes from this machine and was not made by a foreign web page.

@@ -7,6 +7,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Response};
 use loopbreaker::Action;
 use loopbreaker_config::Dialect as Provider;
+use loopbreaker_dialect::Dialect;
 use loopbreaker_telemetry::{Part, Record};
 
 use crate::consider::{Case, Looked, consider};
@@ -67,8 +68,11 @@ impl Worker {
         };
         let mut case = consider(&self.shared, &settings, &looked);
         case.keep_transcript(&self.shared, dialect);
+        if let Some(journal) = self.shared.journal() {
+            case.write_down(journal, dialect, at);
+        }
 
-        let refused = self.refusal(&settings, &mut case);
+        let refused = self.refusal(&settings, &mut case, dialect);
         let mut response = match &refused {
             Some(refused) => {
                 let mut response = refuse(dialect, refused.code, refused.status, &refused.message);
@@ -106,11 +110,11 @@ impl Worker {
     }
 
     /// Why a request would go no further. Nobody waits here: one that would be held is refused.
-    fn refusal(&self, settings: &Settings, case: &mut Case<'_>) -> Option<Refused> {
+    fn refusal(&self, settings: &Settings, case: &mut Case<'_>, dialect: Option<Dialect>) -> Option<Refused> {
         if case.verdict.action == Action::Reject {
             return Some(case.verdict.refusal.clone().unwrap_or_else(loop_detected));
         }
-        if let Some(pause) = self.pause(case) {
+        if let Some(pause) = self.pause(case, dialect) {
             let is_over = pause.is_over(settings.config.pause.timeout, self.shared.now());
             case.verdict.action = if is_over { Action::Reject } else { Action::Pause };
             let refusal = case.verdict.refusal.clone();

@@ -16,6 +16,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use crate::govern::Governed;
 use crate::listen::{self, Door, Serves};
 use crate::pipeline::Worker;
 use crate::secret::Secret;
@@ -73,12 +74,16 @@ impl Gateway {
         workers: usize,
         telemetry: Telemetry,
     ) -> Result<Self, StartError> {
-        let secret = secret(data_dir, &telemetry).map_err(StartError::Worker)?;
+        let (secret, kept) = secret(data_dir, &telemetry).map_err(StartError::Worker)?;
         let tls = config.tls.as_ref().map(|tls| acceptor(&tls.cert, &tls.key)).transpose()?;
         let (listen, admin_listen) = (config.listen, config.admin_listen);
         let has_tokens = !config.admin.tokens.is_empty();
         warm_up();
-        let shared = Arc::new(Shared::new(config, secret, telemetry));
+        let shared = Arc::new(Shared::new(config, secret, telemetry, kept.as_deref()));
+        if let Some(running) = shared.observing.running() {
+            running.observatory.govern(Arc::new(Governed::of(&shared)));
+        }
+        tell_of_store(&shared);
         shared.trusts_tenant_header.store(listen.ip().is_loopback(), Ordering::Relaxed);
 
         let first = listen::open(listen).map_err(|error| StartError::Listen(listen, error))?;
@@ -143,6 +148,9 @@ impl Gateway {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
+        if let Some(journal) = self.shared.journal() {
+            journal.flush(Duration::from_secs(5));
+        }
         self.shared.telemetry.shutdown(Duration::from_secs(2));
     }
 }
@@ -186,9 +194,19 @@ fn warm_up() {
     }
 }
 
-fn secret(data_dir: Option<PathBuf>, telemetry: &Telemetry) -> io::Result<Secret> {
-    let Some(folder) = data_dir else { return Secret::random() };
-    Secret::kept_in(&folder).or_else(|error| {
+/// Says that nothing is kept although it should be. Requests are served all the same.
+fn tell_of_store(shared: &Shared) {
+    if let Some(problem) = shared.observing.failure() {
+        shared.telemetry.metrics.set_degraded(Part::Store, true);
+        let fields = [("problem", problem.as_str())];
+        shared.telemetry.log.event(Level::Error, "decisions cannot be kept; requests go on", &fields);
+    }
+}
+
+/// The secret, and the folder where it is kept, if it is.
+fn secret(data_dir: Option<PathBuf>, telemetry: &Telemetry) -> io::Result<(Secret, Option<PathBuf>)> {
+    let Some(folder) = data_dir else { return Ok((Secret::random()?, None)) };
+    let kept = Secret::kept_in(&folder).or_else(|error| {
         telemetry.metrics.set_degraded(Part::DataDir, true);
         let (folder, error) = (folder.display().to_string(), error.to_string());
         let fields = [("data_dir", folder.as_str()), ("error", error.as_str())];
@@ -198,7 +216,8 @@ fn secret(data_dir: Option<PathBuf>, telemetry: &Telemetry) -> io::Result<Secret
             &fields,
         );
         Secret::random()
-    })
+    })?;
+    Ok((kept, Some(folder)))
 }
 
 fn spawn(

@@ -6,7 +6,7 @@ use loopbreaker::{Fingerprint, RedundancyRules};
 use loopbreaker_dialect::{Dialect, Facts, Mark, Message, Speaker, Unreadable, read_request};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::loops::LoopState;
+use crate::loops::{LoopState, Tell};
 use crate::transcripts::{Place, PrefixHash, Transcript, Transcripts};
 
 /// A body that was read.
@@ -38,8 +38,13 @@ pub(crate) struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    /// Reads a body.
-    pub(crate) fn read(self, dialect: Dialect, body: &[u8]) -> Result<Inspection, Unreadable> {
+    /// Reads a body, and tells each step that was not known before.
+    pub(crate) fn read(
+        self,
+        dialect: Dialect,
+        body: &[u8],
+        tell: &mut Tell<'_>,
+    ) -> Result<Inspection, Unreadable> {
         let (kept, mut hash) = self.transcripts.take_by_prefix(self.tenant, body);
         let mark = kept.as_ref().and_then(|kept| Some(&kept.place.as_ref()?.mark));
         let mut messages = Vec::new();
@@ -59,10 +64,10 @@ impl Reader<'_> {
         let links = links(start, &spoken);
         let mut transcript = match kept {
             Some(mut kept) => {
-                kept.loops.hear(&messages);
+                kept.loops.hear(&messages, tell);
                 kept
             }
-            None => self.taken_up(thread, &links, &messages),
+            None => self.taken_up(thread, &links, &messages, tell),
         };
         let place = transcript.place.take();
         transcript.place = reading.mark.map(|mark| Place {
@@ -92,6 +97,7 @@ impl Reader<'_> {
         thread: Option<u128>,
         links: &[(u128, usize)],
         messages: &[Message<'_>],
+        tell: &mut Tell<'_>,
     ) -> Box<Transcript> {
         let fresh = || Transcript {
             tip: 0,
@@ -104,19 +110,19 @@ impl Reader<'_> {
         if let Some(thread) = thread {
             // It stays where it is: another request may go on from the same answer.
             let mut transcript = Box::new(self.transcripts.copy(thread).unwrap_or_else(fresh));
-            transcript.loops.hear(messages);
+            transcript.loops.hear(messages, tell);
             return transcript;
         }
         for (link, index) in links.iter().rev().take(MAX_LOOK_BACK) {
             if let Some(mut known) = self.transcripts.take(*link) {
-                known.loops.hear(&messages[index + 1..]);
+                known.loops.hear(&messages[index + 1..], tell);
                 // The bytes are others, so their hashes are worth nothing.
                 (known.canonical, known.place) = (0, None);
                 return known;
             }
         }
         let mut transcript = Box::new(fresh());
-        transcript.loops.hear(messages);
+        transcript.loops.hear(messages, tell);
         transcript
     }
 
@@ -138,6 +144,13 @@ impl Inspection {
         transcripts.put(&self.hash, self.transcript);
         copy
     }
+}
+
+/// Whether a body's transcript goes through this link. It reads all of the body.
+pub(crate) fn goes_through(dialect: Dialect, tenant: u128, body: &[u8], link: u128) -> bool {
+    let mut messages = Vec::new();
+    let read = read_request(dialect, body, None, &mut |message| messages.push(message));
+    read.is_ok() && links(tenant, &spoken(&messages)).iter().any(|(known, _)| *known == link)
 }
 
 /// The key of a thread that the provider keeps: a response id, or a conversation's.

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use loopbreaker::{Action, DetectorName, Fingerprint, Kind, Request, RequestCount, Severity, Timestamp};
+use loopbreaker::{
+    Action, DetectorName, Finding, Fingerprint, Kind, Request, RequestCount, Severity, Timestamp,
+};
 use loopbreaker_config::{KillSwitch, LoopDetection, ToolLoops};
 use loopbreaker_dialect::Refusal;
 use loopbreaker_telemetry::{FindingNote, Mode};
+use serde_json::{Value, json};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::identical::{Attempt, IdenticalRequests};
@@ -30,6 +33,8 @@ pub(crate) struct Question<'r> {
     pub(crate) rulings: &'r [Ruled],
     /// Whether the session is one in which loops are only observed.
     pub(crate) held_out: bool,
+    /// Whether findings are kept with their proof.
+    pub(crate) is_kept: bool,
     /// The gateway's own clock.
     pub(crate) now: Timestamp,
     /// Time of day, for dates in the config.
@@ -60,10 +65,13 @@ impl Judge<'_> {
                 let (count, attempt) = self.count(applied, config, question);
                 attempts.push(attempt);
                 if count.fires {
-                    verdict.notes.push(identical_note(count, applied));
-                    if applied.enforced {
-                        verdict.combine(identical(config, count));
+                    let proposal = identical(config, count);
+                    let note = identical_note(count, applied);
+                    if question.is_kept {
+                        verdict.findings.push(kept_note(&note, proposal.action));
                     }
+                    verdict.notes.push(note);
+                    verdict.hear(proposal, &applied.policy.id, applied.enforced);
                 }
             }
             if let Some(config) = &applied.policy.policy.tool_loops {
@@ -73,10 +81,12 @@ impl Judge<'_> {
                     refuses |=
                         enforced && proposal.action == Action::Reject && past.after == AfterRefusal::Judge;
                     let mode = if enforced { Mode::Enforce } else { Mode::Shadow };
-                    verdict.notes.push(FindingNote::of(&ruled.finding, mode, Arc::clone(&applied.policy.id)));
-                    if enforced {
-                        verdict.combine(proposal);
+                    let note = FindingNote::of(&ruled.finding, mode, Arc::clone(&applied.policy.id));
+                    if question.is_kept {
+                        verdict.findings.push(kept(&ruled.finding, &note, proposal.action));
                     }
+                    verdict.notes.push(note);
+                    verdict.hear(proposal, &applied.policy.id, enforced);
                 }
             }
         }
@@ -197,6 +207,33 @@ fn hint(settings: &Settings, message: &str) -> String {
              already know, try something different, or say what keeps you from going on."
         ),
     }
+}
+
+/// A finding with its proof, as it is kept. One that goes on stands in place of what it was before.
+fn kept(finding: &Finding, note: &FindingNote, action: Action) -> Value {
+    let mut kept = loopbreaker_observatory::finding_json(finding);
+    kept["key"] = format!("{:032x}/{}", finding.identity.short(), note.policy).into();
+    with_policy(kept, note, action)
+}
+
+/// A finding that has no more to it than its count.
+fn kept_note(note: &FindingNote, action: Action) -> Value {
+    let kept = json!({
+        "key": format!("{}/{}", note.kind, note.policy),
+        "detector": note.detector.as_str(),
+        "kind": note.kind.as_str(),
+        "severity": note.severity.as_str(),
+        "count": note.count,
+        "message": format!("the same request was sent {} times", note.count),
+    });
+    with_policy(kept, note, action)
+}
+
+fn with_policy(mut kept: Value, note: &FindingNote, action: Action) -> Value {
+    kept["policy"] = (&*note.policy).into();
+    kept["mode"] = note.mode.as_str().into();
+    kept["action"] = action.as_str().into();
+    kept
 }
 
 fn identical_note(count: RequestCount, applied: &Applied<'_>) -> FindingNote {

@@ -9,12 +9,14 @@
 //!
 //! Nothing on it waits for a store, and whatever of ours fails lets the request through.
 
+mod access;
 mod answer;
 mod consider;
 mod control;
 mod decision;
 mod decode;
 mod gateway;
+mod govern;
 mod headers;
 mod hints;
 mod holds;
@@ -22,15 +24,19 @@ mod identical;
 mod identity;
 mod inbound;
 mod inspect;
+mod journal;
 mod judge;
 mod limits;
 mod listen;
 mod loops;
+mod observe;
 mod operator;
+mod orders;
 mod outgoing;
 mod pauses;
 mod pipeline;
 mod reply;
+mod rewrite;
 mod route;
 mod secret;
 mod send;

@@ -10,6 +10,9 @@ pub(crate) struct Ruled {
     pub(crate) strikes: u32,
 }
 
+/// Hears of each step of a transcript that was not known before, and its place in it.
+pub(crate) type Tell<'t> = dyn FnMut(usize, &Step<'_>) + 't;
+
 /// Detector and strikes of one conversation.
 ///
 /// It is fed the messages of a transcript in order, as they come with one request after the other. What it says about
@@ -42,23 +45,25 @@ impl LoopState {
         }
     }
 
-    /// Takes in what a request brought that was not known before.
-    pub(crate) fn hear(&mut self, messages: &[Message<'_>]) {
+    /// Takes in what a request brought that was not known before, and tells each step with its place.
+    pub(crate) fn hear(&mut self, messages: &[Message<'_>], tell: &mut Tell<'_>) {
         if messages.is_empty() {
             return;
         }
         let mut conversation = Conversation::at_round(self.round);
         let (said, open) = (std::mem::take(&mut self.said), std::mem::take(&mut self.open));
         if !said.is_empty() {
-            conversation.take(Event::Said(said.into()), &mut |step| self.observe(step));
+            conversation.take(Event::Said(said.into()), &mut |step| self.observe(step, tell));
         }
         for call in &open {
-            conversation.take(call.event(), &mut |step| self.observe(step));
+            conversation.take(call.event(), &mut |step| self.observe(step, tell));
         }
         for message in messages {
-            message.events(&mut |event: Event<'_>| conversation.take(event, &mut |step| self.observe(step)));
+            message.events(&mut |event: Event<'_>| {
+                conversation.take(event, &mut |step| self.observe(step, tell))
+            });
         }
-        conversation.finish(&mut |step| self.observe(step));
+        conversation.finish(&mut |step| self.observe(step, tell));
         self.round = conversation.round();
         let findings = self.detector.end_round();
         self.rule(findings);
@@ -85,6 +90,11 @@ impl LoopState {
         &self.rulings
     }
 
+    /// How many steps there are: the place of the next one.
+    pub(crate) fn steps(&self) -> usize {
+        self.detector.steps()
+    }
+
     /// How many bytes it holds.
     pub(crate) fn bytes(&self) -> usize {
         let open: usize =
@@ -97,8 +107,9 @@ impl LoopState {
     const MAX_OPEN: usize = 64;
     const MAX_OPEN_BYTES: usize = 256 * 1024;
 
-    fn observe(&mut self, step: &Step<'_>) {
+    fn observe(&mut self, step: &Step<'_>, tell: &mut Tell<'_>) {
         let index = self.detector.steps();
+        tell(index, step);
         if step.round.is_some() && step.round != self.newest.0 {
             self.newest = (step.round, index);
         }

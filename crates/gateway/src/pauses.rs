@@ -7,7 +7,7 @@ use std::time::Duration;
 use loopbreaker::Timestamp;
 use tokio::sync::watch;
 
-use crate::sessions::SessionKey;
+use crate::sessions::RunName;
 
 /// What was decided about a paused session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Decision {
 /// Every paused session.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
-    paused: Mutex<HashMap<SessionKey, Pause>>,
+    paused: Mutex<HashMap<RunName, Pause>>,
     /// Transcripts that an operator has let go on, newest last: a client that comes back with one is not paused for
     /// it again.
     approved: Mutex<VecDeque<u128>>,
@@ -53,7 +53,7 @@ impl Pauses {
     const MAX_APPROVED: usize = 4_096;
 
     /// Pauses a session; says whether it was running.
-    pub(crate) fn pause(&self, session: SessionKey, now: Timestamp) -> bool {
+    pub(crate) fn pause(&self, session: RunName, now: Timestamp) -> bool {
         let mut paused = self.lock();
         if paused.contains_key(&session) || paused.len() >= Self::MAX {
             return false;
@@ -70,30 +70,37 @@ impl Pauses {
     }
 
     /// Lets a session go on; says whether it was paused.
-    pub(crate) fn resume(&self, session: SessionKey) -> bool {
+    pub(crate) fn resume(&self, session: RunName) -> bool {
         self.decide(session, Decision::Resumed)
     }
 
     /// Refuses the held calls of a session; says whether it was paused.
-    pub(crate) fn reject(&self, session: SessionKey, message: &str) -> bool {
+    pub(crate) fn reject(&self, session: RunName, message: &str) -> bool {
         self.decide(session, Decision::Rejected(message.into()))
     }
 
     /// The pause of a session, if it is paused, for a call with this transcript.
-    pub(crate) fn of(&self, session: SessionKey, tip: u128) -> Option<Wait> {
+    pub(crate) fn of(&self, session: RunName, tip: u128) -> Option<Wait> {
         let mut paused = self.lock();
-        if paused.is_empty() {
-            return None;
-        }
         let pause = paused.get_mut(&session)?;
+        if matches!(*pause.decision.borrow(), Decision::Rejected(_)) {
+            // Nobody was waiting when it was rejected, so this is the call that is told.
+            let pause = paused.remove(&session)?;
+            return Some(Wait { since: pause.since, decision: pause.decision.subscribe() });
+        }
         if pause.tips.len() < Self::MAX_TIPS && !pause.tips.contains(&tip) {
             pause.tips.push(tip);
         }
         Some(Wait { since: pause.since, decision: pause.decision.subscribe() })
     }
 
-    fn decide(&self, session: SessionKey, decision: Decision) -> bool {
-        let pause = self.lock().remove(&session);
+    fn decide(&self, session: RunName, decision: Decision) -> bool {
+        let mut paused = self.lock();
+        let is_waiting = |pause: &Pause| *pause.decision.borrow() == Decision::Waiting;
+        if !paused.get(&session).is_some_and(is_waiting) {
+            return false;
+        }
+        let pause = paused.remove(&session);
         pause.is_some_and(|pause| {
             if decision == Decision::Resumed {
                 let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,13 +108,17 @@ impl Pauses {
                 let excess = approved.len().saturating_sub(Self::MAX_APPROVED);
                 approved.drain(..excess);
             }
-            // Nobody may be waiting just now; the next call finds no pause at all.
+            let waits = pause.decision.receiver_count() > 0;
+            let is_rejected = decision != Decision::Resumed;
             pause.decision.send_replace(decision);
+            if is_rejected && !waits {
+                paused.insert(session, pause);
+            }
             true
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Pause>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunName, Pause>> {
         self.paused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,24 +147,27 @@ mod tests {
     use loopbreaker::Timestamp;
 
     use super::{Decision, Pauses};
-    use crate::sessions::SessionKey;
+    use crate::sessions::RunName;
 
-    const SESSION: SessionKey = SessionKey(1);
+    fn session() -> RunName {
+        RunName::of("acme", "run-17")
+    }
+
     const HOLD: Duration = Duration::from_secs(60);
     const MOMENT: Duration = Duration::from_millis(5);
 
     #[tokio::test]
     async fn a_held_call_goes_on_when_the_session_is_resumed() {
         let pauses = std::sync::Arc::new(Pauses::default());
-        assert!(pauses.pause(SESSION, Timestamp::from_secs(0)));
-        let wait = pauses.of(SESSION, 7).unwrap();
+        assert!(pauses.pause(session(), Timestamp::from_secs(0)));
+        let wait = pauses.of(session(), 7).unwrap();
         let resuming = std::sync::Arc::clone(&pauses);
         tokio::spawn(async move {
             tokio::time::sleep(MOMENT).await;
-            assert!(resuming.resume(SESSION));
+            assert!(resuming.resume(session()));
         });
         assert_eq!(wait.decision(HOLD).await, Decision::Resumed);
-        assert!(pauses.of(SESSION, 7).is_none());
+        assert!(pauses.of(session(), 7).is_none());
         assert!(pauses.is_approved(7), "a client that comes back with it is not paused again");
         assert!(!pauses.is_approved(8));
     }
@@ -161,18 +175,18 @@ mod tests {
     #[test]
     fn a_request_without_a_transcript_is_not_approved_for_others() {
         let pauses = Pauses::default();
-        pauses.pause(SESSION, Timestamp::from_secs(0));
-        assert!(pauses.of(SESSION, 0).is_some());
-        pauses.resume(SESSION);
+        pauses.pause(session(), Timestamp::from_secs(0));
+        assert!(pauses.of(session(), 0).is_some());
+        pauses.resume(session());
         assert!(!pauses.is_approved(0));
     }
 
     #[tokio::test]
     async fn nobody_deciding_is_no_approval() {
         let pauses = Pauses::default();
-        pauses.pause(SESSION, Timestamp::from_secs(0));
-        assert_eq!(pauses.of(SESSION, 7).unwrap().decision(MOMENT).await, Decision::Waiting);
-        let wait = pauses.of(SESSION, 7).unwrap();
+        pauses.pause(session(), Timestamp::from_secs(0));
+        assert_eq!(pauses.of(session(), 7).unwrap().decision(MOMENT).await, Decision::Waiting);
+        let wait = pauses.of(session(), 7).unwrap();
         assert!(!wait.is_over(Duration::from_secs(1_800), Timestamp::from_secs(1_799)));
         assert!(wait.is_over(Duration::from_secs(1_800), Timestamp::from_secs(1_800)));
     }
@@ -180,18 +194,29 @@ mod tests {
     #[tokio::test]
     async fn a_rejection_reaches_the_held_call_with_its_reason() {
         let pauses = Pauses::default();
-        pauses.pause(SESSION, Timestamp::from_secs(0));
-        let wait = pauses.of(SESSION, 7).unwrap();
-        assert!(pauses.reject(SESSION, "enough"));
+        pauses.pause(session(), Timestamp::from_secs(0));
+        let wait = pauses.of(session(), 7).unwrap();
+        assert!(pauses.reject(session(), "enough"));
         assert_eq!(wait.decision(HOLD).await, Decision::Rejected("enough".into()));
+    }
+
+    #[tokio::test]
+    async fn a_rejection_that_meets_no_held_call_is_told_to_the_next_one() {
+        let pauses = Pauses::default();
+        pauses.pause(session(), Timestamp::from_secs(0));
+        assert!(pauses.reject(session(), "enough"));
+        assert!(!pauses.resume(session()), "it is decided");
+        let wait = pauses.of(session(), 7).unwrap();
+        assert_eq!(wait.decision(HOLD).await, Decision::Rejected("enough".into()));
+        assert!(pauses.of(session(), 7).is_none(), "it is told once");
     }
 
     #[test]
     fn pausing_twice_and_resuming_what_runs_does_nothing() {
         let pauses = Pauses::default();
-        assert!(pauses.pause(SESSION, Timestamp::from_secs(0)));
-        assert!(!pauses.pause(SESSION, Timestamp::from_secs(9)));
-        assert!(pauses.resume(SESSION));
-        assert!(!pauses.resume(SESSION));
+        assert!(pauses.pause(session(), Timestamp::from_secs(0)));
+        assert!(!pauses.pause(session(), Timestamp::from_secs(9)));
+        assert!(pauses.resume(session()));
+        assert!(!pauses.resume(session()));
     }
 }

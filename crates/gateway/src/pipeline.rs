@@ -16,8 +16,12 @@ use crate::decode::{Encoding, decode};
 use crate::headers;
 use crate::hints::ToPlace;
 use crate::inbound::{self, Start, Unread};
+use crate::inspect::goes_through;
+use crate::journal::{self, Entry};
+use crate::orders::Edit;
 use crate::pauses::{Decision, Wait};
 use crate::reply::{Reply, refuse, with};
+use crate::rewrite::rewritten;
 use crate::route::{self, Destination};
 use crate::send::{Editing, Sending};
 use crate::settings::Settings;
@@ -88,10 +92,13 @@ impl Worker {
         looked.body = decoded.as_ref();
         let mut case = consider(&self.shared, &settings, &looked);
         case.keep_transcript(&self.shared, dialect);
+        if let Some(journal) = self.shared.journal() {
+            case.write_down(journal, dialect, at);
+        }
         let upstream = &settings.upstream(destination.provider, destination.route).name;
         let record = case.record(&looked, times.at, upstream);
 
-        if let Err(refused) = self.hold(&settings, &mut case, &mut times).await {
+        if let Err(refused) = self.hold(&settings, &mut case, dialect, &mut times).await {
             return self.refused(dialect, &case, &times, record, &refused);
         }
         let reservation = match case.charges.reserve(&self.shared.ledger, self.shared.now()) {
@@ -121,25 +128,43 @@ impl Worker {
     }
 
     /// The pause that holds for a request: its session's, which begins here where the verdict says so.
-    pub(crate) fn pause(&self, case: &mut Case<'_>) -> Option<Wait> {
+    pub(crate) fn pause(&self, case: &mut Case<'_>, dialect: Option<Dialect>) -> Option<Wait> {
         let pauses = &self.shared.pauses;
         if case.verdict.action == Action::Pause {
             if pauses.is_approved(case.tip) {
                 case.verdict.action = Action::Hint;
             } else {
-                pauses.pause(case.located.account, case.now);
+                self.begin_pause(case, dialect);
             }
         }
-        pauses.of(case.located.account, case.tip)
+        pauses.of(case.account, case.tip).or_else(|| pauses.of(case.run, case.tip))
+    }
+
+    fn begin_pause(&self, case: &Case<'_>, dialect: Option<Dialect>) {
+        if !self.shared.pauses.pause(case.account, case.now) {
+            return;
+        }
+        self.shared.tell(|| {
+            let refusal = case.verdict.refusal.as_ref();
+            let reason =
+                refusal.map_or_else(|| "a policy pauses it".to_owned(), |refused| refused.message.clone());
+            Entry::Paused(case.who(dialect, SystemTime::now()), Arc::clone(&case.account_name), reason)
+        });
     }
 
     /// Holds a request as long as its verdict says, or says why it goes no further.
-    async fn hold(&self, settings: &Settings, case: &mut Case<'_>, times: &mut Times) -> Result<(), Refused> {
+    async fn hold(
+        &self,
+        settings: &Settings,
+        case: &mut Case<'_>,
+        dialect: Option<Dialect>,
+        times: &mut Times,
+    ) -> Result<(), Refused> {
         let shared = &self.shared;
         if case.verdict.action == Action::Reject {
             return Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected));
         }
-        let pause = self.pause(case);
+        let pause = self.pause(case, dialect);
         let delay = if case.verdict.action == Action::Throttle { case.verdict.delay } else { Duration::ZERO };
         if pause.is_none() && delay.is_zero() {
             return Ok(());
@@ -178,20 +203,23 @@ impl Worker {
     ) -> Editing {
         let mut editing = Editing::default();
         let (Some(dialect), Some(body)) = (looked.dialect, looked.body) else { return editing };
-        let hints = case.verdict.action >= Action::Hint;
-        if let Some(text) = case.verdict.hint.as_deref().filter(|_| hints) {
+        let edits = self.edits(case, dialect, body);
+        editing.body = rewritten(dialect, body, case.located.key, &edits);
+        editing.rewritten = editing.body.is_some();
+        if let Some(text) = told_to_the_model(case, &edits) {
             let upstream = settings.upstream(destination.provider, destination.route);
-            editing.body = self.shared.placements.place(&ToPlace {
+            let placed = self.shared.placements.place(&ToPlace {
                 dialect,
-                body,
-                text,
+                body: editing.body.as_deref().unwrap_or(body),
+                text: &text,
                 facts: &case.facts,
                 headers: looked.headers,
                 upstream: &upstream.name,
                 model: case.model.as_deref(),
                 configured: settings.config.hint.placement,
             });
-            editing.hinted = editing.body.is_some();
+            editing.hinted = placed.is_some();
+            editing.body = placed.or(editing.body);
             if !editing.hinted {
                 case.degraded.insert(Part::Hint);
                 case.verdict.action = case.verdict.action.min(Action::Warn);
@@ -204,6 +232,15 @@ impl Worker {
             editing.body = asking.or(editing.body);
         }
         editing
+    }
+
+    /// What operators have ordered for the session of this request.
+    fn edits(&self, case: &Case<'_>, dialect: Dialect, body: &[u8]) -> Vec<Edit> {
+        // What the provider keeps goes on from everything that was said before.
+        let is_kept_there = case.facts.previous_response_id.is_some() || case.facts.conversation.is_some();
+        self.shared.orders.edits([case.run, case.account], case.tip, &mut |link| {
+            is_kept_there || goes_through(dialect, case.tenant.key, body, link)
+        })
     }
 
     /// Answers a refusal, and writes it down.
@@ -219,6 +256,16 @@ impl Worker {
         let headers = response.headers_mut();
         add_verdict(headers, case);
         refused.add_headers(headers);
+        if dialect.is_some() {
+            self.shared.tell(|| {
+                let why = journal::Refused {
+                    position: case.position,
+                    code: refused.code.code(),
+                    message: refused.message.clone(),
+                };
+                Entry::Refused(case.who(dialect, times.at), why)
+            });
+        }
         self.shared.telemetry.record(Record {
             status: refused.status,
             verdict: case.verdict.action,
@@ -232,6 +279,18 @@ impl Worker {
         });
         response
     }
+}
+
+/// What goes to the model beside what the client said: the hint of the verdict, and the words of operators.
+fn told_to_the_model(case: &Case<'_>, edits: &[Edit]) -> Option<String> {
+    let hints = case.verdict.action >= Action::Hint;
+    let hint = case.verdict.hint.clone().filter(|_| hints);
+    let injected = edits.iter().filter_map(|edit| match edit {
+        Edit::Inject(message) => Some(format!("[Operator] {message}")),
+        Edit::Rewrite(..) => None,
+    });
+    let told: Vec<String> = hint.into_iter().chain(injected).collect();
+    (!told.is_empty()).then(|| told.join("\n\n"))
 }
 
 /// Reads a body whole where it speaks a dialect, and where it is only counted as much of it as a fingerprint needs.

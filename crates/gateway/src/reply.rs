@@ -17,6 +17,8 @@ pub(crate) enum Reply {
     Own(Option<Bytes>),
     /// The provider's.
     Passed(Box<Passing>),
+    /// The observatory's.
+    Observed(loopbreaker_observatory::Reply),
 }
 
 impl Reply {
@@ -41,6 +43,10 @@ impl Body for Reply {
         match self.get_mut() {
             Self::Own(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Passed(passing) => Pin::new(&mut **passing).poll_frame(context),
+            Self::Observed(reply) => {
+                let polled = Pin::new(reply).poll_frame(context);
+                polled.map(|frame| frame.map(|frame| frame.map_err(|never| match never {})))
+            }
         }
     }
 
@@ -48,6 +54,7 @@ impl Body for Reply {
         match self {
             Self::Own(bytes) => bytes.is_none(),
             Self::Passed(passing) => passing.is_end_stream(),
+            Self::Observed(reply) => reply.is_end_stream(),
         }
     }
 
@@ -55,6 +62,7 @@ impl Body for Reply {
         match self {
             Self::Own(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Self::Passed(passing) => passing.size_hint(),
+            Self::Observed(reply) => reply.size_hint(),
         }
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Editing {
     /// The changed body; `None`: it goes as it came.
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) hinted: bool,
+    /// Whether an operator's words stand in place of the client's.
+    pub(crate) rewritten: bool,
     /// Whether we asked for usage, so that the client must not see the answer to it.
     pub(crate) asked_for_usage: bool,
 }
@@ -111,7 +113,7 @@ impl Sending<'_> {
                 self.worker.pool.send(&upstream.origin, request, self.limit(), None).await
             }
         };
-        let edited = editing.hinted || editing.asked_for_usage;
+        let edited = editing.hinted || editing.rewritten || editing.asked_for_usage;
         let is_refused = |response: &Response<Incoming>| matches!(response.status().as_u16(), 400 | 422);
         match asked {
             Ok((response, _)) if edited && is_refused(&response) => {
@@ -254,6 +256,8 @@ impl Sending<'_> {
             estimate: self.case.estimate,
             attempts: std::mem::take(&mut self.case.attempts),
             tenant: self.case.tenant.key,
+            who: self.worker.shared.journal().is_some().then(|| self.case.who(self.dialect, self.times.at)),
+            position: self.case.position,
             located: self.case.located,
             thread: self.case.thread.take(),
             conversation: self.case.facts.conversation.clone(),

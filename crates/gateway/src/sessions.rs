@@ -17,6 +17,22 @@ use crate::transcripts::Hashed;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SessionKey(pub(crate) u128);
 
+/// A session as people name it: hashes of its tenant's name and of its own.
+///
+/// Operators know no keys, and what they order holds for a session that has not been seen since the start, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct RunName {
+    tenant: u64,
+    session: u64,
+}
+
+impl RunName {
+    /// The name of a tenant's session.
+    pub(crate) fn of(tenant: &str, session: &str) -> Self {
+        Self { tenant: xxh3_64(tenant.as_bytes()), session: xxh3_64(session.as_bytes()) }
+    }
+}
+
 /// The session of one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Located {
@@ -47,15 +63,14 @@ struct End {
 /// What is remembered of one session.
 #[derive(Debug)]
 pub(crate) struct Session {
-    account: SessionKey,
     /// Where its last requests ended, newest first.
     tips: [u128; Session::TIPS],
     /// The last answer that a client may name instead of repeating what led to it; 0: none.
     answer: u128,
     /// The first transcript that was seen of it.
     first_tip: u128,
-    /// Hash of the name under which people know it.
-    name: u64,
+    /// The name under which people know it.
+    name: RunName,
     /// Strikes by loop identity.
     strikes: Vec<(u128, u32)>,
     /// The transcript that was refused last.
@@ -87,13 +102,12 @@ impl Session {
     /// More loops than this in one session: those that were struck first are forgotten.
     const MAX_STRIKES: usize = 8;
 
-    fn new(account: SessionKey, tip: u128, now: Timestamp) -> Self {
+    fn new(tip: u128, now: Timestamp) -> Self {
         Self {
-            account,
             tips: [tip, 0, 0],
             answer: 0,
             first_tip: tip,
-            name: 0,
+            name: RunName { tenant: 0, session: 0 },
             strikes: Vec::new(),
             refused: None,
             last_seen: now,
@@ -202,20 +216,19 @@ impl Sessions {
     }
 
     /// Writes down the name under which people know a session.
-    pub(crate) fn call(&self, key: SessionKey, name: &str) {
-        let hash = xxh3_64(name.as_bytes());
-        self.with(key, |session| session.name = hash);
+    pub(crate) fn call(&self, key: SessionKey, name: RunName) {
+        self.with(key, |session| session.name = name);
     }
 
-    /// The accounts of the sessions with this name. Tenants may use the same one, so there may be several. It looks at
-    /// every session, which is fine for what a person asks.
-    pub(crate) fn named(&self, name: &str) -> Vec<SessionKey> {
+    /// The sessions that are called so. Tenants may use the same name, so there may be several. It looks at every
+    /// session, which is fine for what a person asks.
+    pub(crate) fn named(&self, name: &str) -> Vec<RunName> {
         let hash = xxh3_64(name.as_bytes());
         let mut found = Vec::new();
         for table in &self.runs {
             let table = lock(table);
-            let named = table.iter().filter(|(_, session)| session.name == hash);
-            found.extend(named.map(|(_, session)| session.account));
+            let named = table.iter().map(|(_, session)| session.name).filter(|name| name.session == hash);
+            found.extend(named);
         }
         found.dedup();
         found
@@ -245,7 +258,7 @@ impl Sessions {
                 if table.len() >= self.max_per_shard {
                     table.pop_lru();
                 }
-                table.put(located.key.0, Session::new(located.account, tip, now));
+                table.put(located.key.0, Session::new(tip, now));
                 true
             }
         };

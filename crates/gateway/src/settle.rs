@@ -1,7 +1,7 @@
 //! What happens when an answer is over: usage is settled once, the transcript kept, the record written.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use loopbreaker::{Chant, DetectorName, Kind, Severity};
 use loopbreaker_budget::{Actual, Reservation, Tokens};
@@ -12,6 +12,7 @@ use crate::answer::{End, Ended};
 use crate::consider::family;
 use crate::identical::Attempt;
 use crate::inspect::thread_key;
+use crate::journal::{Answered, Entry, Who};
 use crate::limits::Estimate;
 use crate::send::CLIENT_GONE;
 use crate::sessions::Located;
@@ -31,6 +32,9 @@ pub(crate) struct Settling {
     /// Attempts that are on their way until now.
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) tenant: u128,
+    /// Whose request it is, where answers are written down, and the place of what this one adds.
+    pub(crate) who: Option<Who>,
+    pub(crate) position: usize,
     pub(crate) located: Located,
     /// The loop state of a client that will name this answer instead of repeating what led to it.
     pub(crate) thread: Option<Box<Transcript>>,
@@ -86,7 +90,17 @@ impl Settling {
             }
         }
 
-        // What did it say that has to be remembered?
+        // What did it say that has to be written down and remembered?
+        if let (Some(mut who), Some(answer)) = (self.who.take(), answer.as_ref().filter(|_| succeeded)) {
+            who.at = SystemTime::now();
+            let answered = Answered {
+                position: self.position,
+                answer: answer.clone(),
+                tokens: self.record.tokens.as_ref().map_or(0, |tokens| tokens.read() + tokens.written()),
+                cost_micros: self.record.cost_micros,
+            };
+            self.shared.tell(|| Entry::Answered(who, Box::new(answered)));
+        }
         let model = answer.as_ref().and_then(|answer| answer.model.as_deref().map(Into::into));
         if let (Some(mut transcript), Some(answer)) = (self.thread.take(), answer)
             && let Some(name) = self.conversation.as_deref().or(answer.id.as_deref())

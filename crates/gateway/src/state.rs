@@ -2,19 +2,24 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use loopbreaker::Timestamp;
 use loopbreaker_budget::{Breaker, Ledger};
-use loopbreaker_config::Config;
+use loopbreaker_config::{Config, Policy};
 use loopbreaker_telemetry::Telemetry;
 
+use crate::govern::with_overrides;
 use crate::hints::Placements;
 use crate::holds::Holds;
 use crate::identical::IdenticalRequests;
 use crate::identity::Tenants;
+use crate::journal::{Entry, Journal};
+use crate::observe::Observing;
+use crate::orders::Orders;
 use crate::pauses::Pauses;
 use crate::secret::Secret;
 use crate::sessions::Sessions;
@@ -25,6 +30,8 @@ use crate::upstream::Origin;
 /// State and settings of one gateway process.
 pub(crate) struct Shared {
     settings: RwLock<Arc<Settings>>,
+    /// The config as it was read, and the policies that stand above its own.
+    written: Mutex<(Config, Vec<Policy>)>,
     pub(crate) secret: Secret,
     pub(crate) tenants: Tenants,
     pub(crate) sessions: Sessions,
@@ -32,14 +39,27 @@ pub(crate) struct Shared {
     pub(crate) identical: Arc<IdenticalRequests>,
     pub(crate) ledger: Ledger,
     pub(crate) holds: Arc<Holds>,
-    pub(crate) pauses: Pauses,
+    pub(crate) pauses: Arc<Pauses>,
+    pub(crate) orders: Arc<Orders>,
+    pub(crate) observing: Observing,
     pub(crate) placements: Placements,
     pub(crate) telemetry: Telemetry,
     breakers: Mutex<HashMap<Origin, Breaker>>,
     /// Whether the tenant's name in a header is believed.
     pub(crate) trusts_tenant_header: AtomicBool,
     pub(crate) draining: AtomicBool,
-    started: Instant,
+    pub(crate) clock: Clock,
+}
+
+/// The gateway's own clock, which never jumps: windows, holds and budgets are measured by it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    /// Time since the start.
+    pub(crate) fn now(self) -> Timestamp {
+        Timestamp::from_millis(self.0.elapsed().as_millis() as u64)
+    }
 }
 
 impl fmt::Debug for Shared {
@@ -58,8 +78,15 @@ impl Shared {
     const MAX_COUNTS: usize = 2_000_000;
 
     /// A gateway that has seen nothing yet.
-    pub(crate) fn new(config: Config, secret: Secret, telemetry: Telemetry) -> Self {
+    pub(crate) fn new(config: Config, secret: Secret, telemetry: Telemetry, data_dir: Option<&Path>) -> Self {
+        let observing = Observing::open(&config, data_dir);
+        let (pauses, orders) = (Arc::<Pauses>::default(), Arc::<Orders>::default());
+        let clock = Clock(Instant::now());
+        if let Some(running) = observing.running() {
+            running.obey(&pauses, &orders, clock);
+        }
         Self {
+            written: Mutex::new((config.clone(), Vec::new())),
             settings: RwLock::new(Arc::new(Settings::compile(config))),
             tenants: Tenants::new(secret.clone()),
             secret,
@@ -68,13 +95,27 @@ impl Shared {
             identical: Arc::new(IdenticalRequests::new()),
             ledger: Ledger::new(Self::MAX_COUNTS),
             holds: Arc::new(Holds::new(Arc::clone(&telemetry.metrics))),
-            pauses: Pauses::default(),
+            pauses,
+            orders,
+            observing,
             placements: Placements::default(),
             telemetry,
             breakers: Mutex::default(),
             trusts_tenant_header: AtomicBool::new(false),
             draining: AtomicBool::new(false),
-            started: Instant::now(),
+            clock,
+        }
+    }
+
+    /// Where traffic is written down, if it is.
+    pub(crate) fn journal(&self) -> Option<&Journal> {
+        self.observing.running().map(|running| &running.journal)
+    }
+
+    /// Writes something down, if anything is.
+    pub(crate) fn tell(&self, entry: impl FnOnce() -> Entry) {
+        if let Some(journal) = self.journal() {
+            journal.tell(entry());
         }
     }
 
@@ -83,8 +124,34 @@ impl Shared {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts other settings in force. Requests that are under way keep theirs.
+    /// Puts another config in force, below the policies that were changed at run time.
     pub(crate) fn reload(&self, config: Config) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.0 = config;
+        self.put_in_force(with_overrides(written.0.clone(), &written.1));
+    }
+
+    /// Puts policies in force above those of the config.
+    pub(crate) fn set_overrides(&self, overrides: Vec<Policy>) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.1 != overrides {
+            written.1 = overrides;
+            self.put_in_force(with_overrides(written.0.clone(), &written.1));
+        }
+    }
+
+    /// The policies that stand above those of the config.
+    pub(crate) fn overrides(&self) -> Vec<Policy> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+
+    /// Whether the config has no policy of its own.
+    pub(crate) fn is_default_policy(&self) -> bool {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).0.policies.is_empty()
+    }
+
+    /// Requests that are under way keep the settings that they began with.
+    fn put_in_force(&self, config: Config) {
         let settings = Arc::new(Settings::compile(config));
         let before = {
             let mut current = self.settings.write().unwrap_or_else(PoisonError::into_inner);
@@ -119,9 +186,9 @@ impl Shared {
         open.map(|(origin, _)| origin.to_string()).collect()
     }
 
-    /// The gateway's own clock, which never jumps: windows, holds and budgets are measured by it.
+    /// The gateway's own time.
     pub(crate) fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.started.elapsed().as_millis() as u64)
+        self.clock.now()
     }
 
     /// Whether no new request is taken.

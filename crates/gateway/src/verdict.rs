@@ -1,11 +1,13 @@
 //! The verdict on one request: the strictest of what all stages propose, and what they all saw.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use loopbreaker::{Action, Finding, Kind};
 use loopbreaker_dialect::Refusal;
 use loopbreaker_telemetry::FindingNote;
+use serde_json::Value;
 
 /// The combined answer to one request.
 #[derive(Debug)]
@@ -13,6 +15,12 @@ pub(crate) struct Verdict {
     pub(crate) action: Action,
     /// Everything that was seen, in shadow too.
     pub(crate) notes: Vec<FindingNote>,
+    /// The same with its proof, for those who keep it.
+    pub(crate) findings: Vec<Value>,
+    /// The policy that is behind the action.
+    pub(crate) policy: Option<Arc<str>>,
+    /// The strictest of what policies in shadow would have done.
+    pub(crate) would: Option<Would>,
     /// What the headers tell of the loop, if there is one.
     pub(crate) seen: Option<Seen>,
     /// What is told to the model.
@@ -23,6 +31,14 @@ pub(crate) struct Verdict {
     pub(crate) refusal: Option<Refused>,
     /// A budget that has reached one of its stages.
     pub(crate) budget_warning: Option<String>,
+}
+
+/// What a policy in shadow would have done.
+#[derive(Debug, Clone)]
+pub(crate) struct Would {
+    pub(crate) action: Action,
+    pub(crate) policy: Arc<str>,
+    pub(crate) kind: Kind,
 }
 
 /// A loop as the headers tell it.
@@ -62,11 +78,28 @@ impl Verdict {
         Self {
             action: Action::Allow,
             notes: Vec::new(),
+            findings: Vec::new(),
+            policy: None,
+            would: None,
             seen: None,
             hint: None,
             delay: Duration::ZERO,
             refusal: None,
             budget_warning: None,
+        }
+    }
+
+    /// Combines what a policy proposes, or only notes it where the policy is in shadow.
+    pub(crate) fn hear(&mut self, proposal: Proposal, policy: &Arc<str>, enforced: bool) {
+        if enforced {
+            if proposal.action > self.action {
+                self.policy = Some(Arc::clone(policy));
+            }
+            self.combine(proposal);
+        } else if let Some(seen) = proposal.seen
+            && self.would.as_ref().is_none_or(|would| proposal.action > would.action)
+        {
+            self.would = Some(Would { action: proposal.action, policy: Arc::clone(policy), kind: seen.kind });
         }
     }
 

@@ -5,8 +5,10 @@ mod ingest;
 mod lists;
 mod openapi;
 mod orders;
+mod policies;
 mod query;
 mod reply;
+mod shapes;
 mod stream;
 
 use std::sync::Arc;
@@ -66,6 +68,13 @@ pub(crate) enum Route {
     Export,
     Searches,
     SaveSearch,
+    DropSearch,
+    Overview,
+    Policies,
+    TryPolicy,
+    PutPolicy,
+    DropPolicy,
+    Budgets,
     Audit,
     GuardCheck,
     GuardOutcome,
@@ -109,6 +118,13 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     call("GET", "/export", Route::Export, "Logs as NDJSON"),
     call("GET", "/searches", Route::Searches, "Saved searches"),
     call("POST", "/searches", Route::SaveSearch, "Save a search"),
+    call("DELETE", "/searches", Route::DropSearch, "Forget a saved search"),
+    call("GET", "/overview", Route::Overview, "Sessions by state, rates, what loops burned, what does not work"),
+    call("GET", "/policies", Route::Policies, "Policies, and what they did and would have done"),
+    call("POST", "/policies/try", Route::TryPolicy, "What a policy would have done with recorded sessions"),
+    call("PUT", "/policies/{id}", Route::PutPolicy, "Keep a policy above the file"),
+    call("DELETE", "/policies/{id}", Route::DropPolicy, "Go back to the policy of the file"),
+    call("GET", "/budgets", Route::Budgets, "Budgets against their limits"),
     call("GET", "/audit", Route::Audit, "Who did what and when, hash-chained"),
     call("POST", "/guard/check", Route::GuardCheck, "Ask before a tool call"),
     call("POST", "/guard/outcome", Route::GuardOutcome, "Report what a tool call gave"),
@@ -155,6 +171,11 @@ impl Observatory {
             Route::Topology => self.show_topology(&query, caller).await,
             Route::Violations => self.list_violations(&query, caller).await,
             Route::Searches => self.list_searches().await,
+            Route::DropSearch => self.drop_search(&query, caller).await,
+            Route::Overview => self.show_overview(&query, caller).await,
+            Route::Policies => self.list_policies(caller).await,
+            Route::DropPolicy => self.drop_policy(id, caller).await,
+            Route::Budgets => self.list_budgets(caller),
             Route::Audit => self.list_audit(&query, caller).await,
             Route::Config => Ok(json_reply(200, &self.running_config())),
             Route::Schema => openapi::schema(&query),
@@ -162,6 +183,8 @@ impl Observatory {
             Route::Order
             | Route::SaveSearch
             | Route::PutDetectors
+            | Route::TryPolicy
+            | Route::PutPolicy
             | Route::GuardCheck
             | Route::GuardOutcome
             | Route::GuardReset => {
@@ -173,6 +196,8 @@ impl Observatory {
                     Route::Order => self.take_order(&path, &id, &query, body, caller).await,
                     Route::SaveSearch => self.save_search(body, caller).await,
                     Route::PutDetectors => self.put_detectors(body, caller).await,
+                    Route::TryPolicy => self.try_out_policy(&body, caller).await,
+                    Route::PutPolicy => self.put_policy(id, body, caller).await,
                     Route::GuardCheck => self.guard_check(&body, caller).await,
                     Route::GuardOutcome => self.guard_outcome(&body, caller).await,
                     _ => self.guard_reset(&body, caller),
@@ -267,8 +292,8 @@ mod tests {
 
     #[test]
     fn another_method_is_told_which_one_to_use() {
-        let Found::OtherMethod(allowed) = find(&Method::DELETE, "/api/v1/searches") else { panic!("no") };
-        assert_eq!(allowed, "GET or POST");
+        let Found::OtherMethod(allowed) = find(&Method::PATCH, "/api/v1/searches") else { panic!("no") };
+        assert_eq!(allowed, "GET or POST or DELETE");
     }
 
     #[test]

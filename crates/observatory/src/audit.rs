@@ -3,7 +3,8 @@
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::error::Stored;
+use crate::error::{StoreError, Stored};
+use crate::options::Options;
 use crate::store::Store;
 
 /// One deed. Its hash covers every field and the hash of the entry before it.
@@ -77,7 +78,7 @@ impl AuditEntry {
 }
 
 /// Writes a deed behind the last one, inside of the writer's transaction.
-pub(crate) fn append(store: &mut dyn Store, at: &str, deed: Deed<'_>) -> Stored<AuditEntry> {
+pub(crate) fn append(store: &mut Store, at: &str, deed: Deed<'_>) -> Stored<AuditEntry> {
     let last = store.last_audit()?;
     let mut entry = AuditEntry {
         seq: last.as_ref().map_or(1, |last| last.seq + 1),
@@ -97,8 +98,25 @@ pub(crate) fn append(store: &mut dyn Store, at: &str, deed: Deed<'_>) -> Stored<
     Ok(entry)
 }
 
+/// Goes through the whole audit log of a store without starting anything: what `loopbreaker audit verify` does.
+///
+/// ```
+/// use loopbreaker_observatory::{AuditCheck, Observatory, Options, verify_audit};
+///
+/// # let folder = tempfile::tempdir().expect("a folder");
+/// let options = Options::at(folder.path().join("log.db"));
+/// drop(Observatory::open(options.clone())?);
+/// assert_eq!(verify_audit(&options)?, AuditCheck::Intact { entries: 0 });
+/// # Ok::<(), loopbreaker_observatory::StoreError>(())
+/// ```
+pub fn verify_audit(options: &Options) -> Result<AuditCheck, StoreError> {
+    let source = options.source.clone();
+    let verifying = std::thread::spawn(move || verify(&mut source.open_reader()?));
+    verifying.join().unwrap_or_else(|_| Err(StoreError::Other("reading it panicked".to_owned())))
+}
+
 /// Goes through the whole chain.
-pub(crate) fn verify(store: &mut dyn Store) -> Stored<AuditCheck> {
+pub(crate) fn verify(store: &mut Store) -> Stored<AuditCheck> {
     let mut last = (0, FIRST.to_owned());
     loop {
         let entries = store.audit(last.0, 1_000)?;

@@ -8,7 +8,7 @@ use loopbreaker_record::TraceId;
 use serde_json::json;
 
 use crate::error::Stored;
-use crate::events::Topic;
+use crate::events::{Draft, Event, Topic};
 use crate::graph::ORPHAN_AFTER;
 use crate::hitl::Order;
 use crate::observatory::Shared;
@@ -66,6 +66,17 @@ impl Shared {
         self.orphans.lock().steps.remove(&trace);
     }
 
+    /// Counts a step that another process has taken in.
+    pub(crate) fn count_step_of(&self, event: &Event) {
+        let node = &event.body["node"];
+        if event.topic == Topic::Graph
+            && node["step"].is_u64()
+            && let Some(tenant) = &event.tenant
+        {
+            self.rates.stepped(self.now(), tenant, 0.0);
+        }
+    }
+
     /// Whether there is anything to do.
     pub(crate) fn has_chores(&self) -> bool {
         let now = self.now();
@@ -100,6 +111,12 @@ impl Scribe<'_> {
         Ok(())
     }
 
+    /// Tells that settings have changed, so that whoever shows or uses them reads them again.
+    pub(crate) fn tell_change(&mut self, part: &str) {
+        let body = json!({ "event_type": "health", "part": part, "state": "changed", "reason": null });
+        self.drafts.push(Draft { topic: Topic::Health, kind: "health", tenant: None, body, order: None });
+    }
+
     /// Forgets some of what is too old or too much; says how many steps that were. The audit log stays.
     pub(crate) fn forget_some(&mut self) -> Stored<u32> {
         // What this batch has changed so far is written before it is read again.
@@ -113,6 +130,7 @@ impl Scribe<'_> {
         if gone > 0 {
             // Sessions without steps are gone with them.
             self.live.clear();
+            self.watches.clear();
         }
         Ok(gone)
     }

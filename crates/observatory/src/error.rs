@@ -22,6 +22,9 @@ pub enum StoreError {
         /// The version of this program.
         known: u32,
     },
+    /// The server does not answer.
+    #[error("the store cannot be reached: {0}; check its url and that the server runs")]
+    Unreachable(String),
     /// More work waits for the store than it may.
     #[error("the store is busy: try again later")]
     Busy,
@@ -38,6 +41,7 @@ impl StoreError {
             Self::Locked => "locked",
             Self::Corrupt(_) => "corrupt",
             Self::TooNew { .. } => "too_new",
+            Self::Unreachable(_) => "unreachable",
             Self::Busy => "busy",
             Self::Other(_) => "failed",
         }

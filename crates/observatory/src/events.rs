@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::hitl::OrderGiven;
+
 /// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Topic {
@@ -74,7 +76,7 @@ pub struct Event {
 impl Event {
     /// The event as one message of a stream of server-sent events.
     pub fn to_sse(&self) -> String {
-        let data = json!({ "topic": self.topic.as_str(), "event": self.body });
+        let data = json!({ "topic": self.topic.as_str(), "tenant": self.tenant.as_deref(), "event": self.body });
         format!("id: {}\nevent: {}\ndata: {data}\n\n", self.seq, self.kind)
     }
 }
@@ -86,6 +88,24 @@ pub(crate) struct Draft {
     pub(crate) kind: &'static str,
     pub(crate) tenant: Option<Arc<str>>,
     pub(crate) body: Value,
+    /// The order that it tells of.
+    pub(crate) order: Option<OrderGiven>,
+}
+
+/// A kind of event by its name.
+pub(crate) fn known_kind(name: &str) -> &'static str {
+    const KINDS: [&str; 9] = [
+        "entropy_alert",
+        "entropy_recovered",
+        "entropy_discrepancy",
+        "finding",
+        "session",
+        "graph",
+        "hitl",
+        "violation",
+        "health",
+    ];
+    KINDS.into_iter().find(|kind| *kind == name).unwrap_or("health")
 }
 
 /// The ring.
@@ -98,29 +118,76 @@ pub(crate) struct Events {
 #[derive(Debug)]
 struct Ring {
     kept: VecDeque<Arc<Event>>,
+    /// How many have been dropped from the front: the position of the first that is kept.
+    dropped: u64,
     /// The number of the next event.
     next: u64,
     capacity: usize,
 }
 
+impl Ring {
+    fn push(&mut self, event: Event) {
+        if self.kept.len() >= self.capacity {
+            self.kept.pop_front();
+            self.dropped += 1;
+        }
+        self.kept.push_back(Arc::new(event));
+    }
+
+    /// The position behind the last one.
+    fn end(&self) -> u64 {
+        self.dropped + self.kept.len() as u64
+    }
+
+    fn first_number(&self) -> u64 {
+        self.kept.front().map_or(self.next, |event| event.seq)
+    }
+}
+
 impl Events {
     /// A ring that keeps the last `capacity` events and goes on counting behind `last`.
     pub(crate) fn new(capacity: usize, last: u64) -> Self {
-        let ring = Ring { kept: VecDeque::new(), next: last + 1, capacity: capacity.max(1) };
+        let ring = Ring { kept: VecDeque::new(), dropped: 0, next: last + 1, capacity: capacity.max(1) };
         Self { ring: Mutex::new(ring), last: watch::Sender::new(last) }
     }
 
     /// Tells what was committed; only the writer calls this, so numbers follow the order of commits.
     pub(crate) fn publish(&self, drafts: impl IntoIterator<Item = Draft>) {
         let mut ring = self.lock();
-        for Draft { topic, kind, tenant, body } in drafts {
+        for Draft { topic, kind, tenant, body, .. } in drafts {
             let seq = ring.next;
             ring.next += 1;
-            if ring.kept.len() >= ring.capacity {
-                ring.kept.pop_front();
-            }
-            ring.kept.push_back(Arc::new(Event { seq, topic, kind, tenant, body }));
+            ring.push(Event { seq, topic, kind, tenant, body });
         }
+        self.wake(ring);
+    }
+
+    /// Tells an event that has its number from the store.
+    pub(crate) fn publish_numbered(&self, event: Event) {
+        let mut ring = self.lock();
+        if event.seq < ring.next {
+            return;
+        }
+        if event.seq > ring.next {
+            // The store has forgotten some: whoever listens misses them too, and is told so.
+            ring.dropped = ring.end() + 1;
+            ring.kept.clear();
+        }
+        ring.next = event.seq + 1;
+        ring.push(event);
+        self.wake(ring);
+    }
+
+    /// Tells what only this process knows, where numbers come from a store that may be out of reach.
+    pub(crate) fn publish_unnumbered(&self, draft: Draft) {
+        let mut ring = self.lock();
+        let Draft { topic, kind, tenant, body, .. } = draft;
+        let seq = ring.next - 1;
+        ring.push(Event { seq, topic, kind, tenant, body });
+        self.wake(ring);
+    }
+
+    fn wake(&self, ring: MutexGuard<'_, Ring>) {
         let last = ring.next - 1;
         drop(ring);
         self.last.send_replace(last);
@@ -131,6 +198,11 @@ impl Events {
         *self.last.borrow()
     }
 
+    /// How many events are kept at most.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.lock().capacity as u64
+    }
+
     /// Listens from now on, or behind an event that was seen before.
     pub(crate) fn subscribe(
         self: &Arc<Self>,
@@ -138,8 +210,8 @@ impl Events {
         tenant: Option<Arc<str>>,
         last_seen: Option<u64>,
     ) -> Subscription {
-        let seen = last_seen.unwrap_or_else(|| self.last());
-        Subscription { seen, topics, tenant, last: self.last.subscribe(), events: Arc::clone(self) }
+        let place = last_seen.map_or_else(|| Place::At(self.lock().end()), Place::Behind);
+        Subscription { place, topics, tenant, last: self.last.subscribe(), events: Arc::clone(self) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
@@ -147,10 +219,19 @@ impl Events {
     }
 }
 
+/// Where a listener is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// Behind the event of this number, which it has seen.
+    Behind(u64),
+    /// At this position of the ring.
+    At(u64),
+}
+
 /// A listener. However slow it is, it costs nothing but its own place in the ring.
 #[derive(Debug)]
 pub struct Subscription {
-    seen: u64,
+    place: Place,
     topics: Vec<Topic>,
     tenant: Option<Arc<str>>,
     last: watch::Receiver<u64>,
@@ -175,19 +256,32 @@ impl Subscription {
     /// The next event, if there is one already.
     pub fn poll(&mut self) -> Option<Arc<Event>> {
         let ring = self.events.lock();
-        let first = ring.kept.front().map_or(ring.next, |event| event.seq);
-        let ahead = self.seen >= ring.next;
-        if self.seen + 1 < first || ahead {
-            // A listener from before a restart, or one that was too slow, or one of another store.
-            let missed_to = if ahead { ring.next - 1 } else { first - 1 };
-            let body = json!({ "event_type": "gap", "last_seen": self.seen, "missed_to": missed_to });
-            self.seen = missed_to;
+        let missed = match self.place {
+            Place::At(position) if position >= ring.dropped => None,
+            // It was too slow.
+            Place::At(_) => Some((ring.first_number() - 1, ring.first_number() - 1, ring.dropped)),
+            // A listener of another store, or of one that was set up anew.
+            Place::Behind(seen) if seen >= ring.next => Some((seen, ring.next - 1, ring.end())),
+            // A listener from before a restart, or one that was away for too long.
+            Place::Behind(seen) if seen + 1 < ring.first_number() => {
+                Some((seen, ring.first_number() - 1, ring.dropped))
+            }
+            Place::Behind(seen) => {
+                let known = ring.kept.partition_point(|event| event.seq <= seen);
+                self.place = Place::At(ring.dropped + known as u64);
+                None
+            }
+        };
+        if let Some((last_seen, missed_to, position)) = missed {
+            self.place = Place::At(position);
+            let body = json!({ "event_type": "gap", "last_seen": last_seen, "missed_to": missed_to });
             let gap = Event { seq: missed_to, topic: Topic::Health, kind: "gap", tenant: None, body };
             return Some(Arc::new(gap));
         }
-        let skip = (self.seen + 1 - first) as usize;
-        for event in ring.kept.iter().skip(skip) {
-            self.seen = event.seq;
+        let Place::At(position) = self.place else { return None };
+        let skip = (position - ring.dropped) as usize;
+        for (index, event) in ring.kept.iter().enumerate().skip(skip) {
+            self.place = Place::At(ring.dropped + index as u64 + 1);
             let is_theirs = self.tenant.is_none() || event.tenant.is_none() || event.tenant == self.tenant;
             if is_theirs && self.topics.contains(&event.topic) {
                 return Some(Arc::clone(event));
@@ -207,7 +301,7 @@ mod tests {
     use super::{Draft, Events, Topic};
 
     fn draft(topic: Topic) -> Draft {
-        Draft { topic, kind: "finding", tenant: None, body: json!({}) }
+        Draft { topic, kind: "finding", tenant: None, body: json!({}), order: None }
     }
 
     fn ring(capacity: usize) -> Arc<Events> {
@@ -242,6 +336,23 @@ mod tests {
     #[test]
     fn a_listener_of_another_store_gets_one_gap() {
         assert_eq!(kinds_and_ids(&ring(2), 700), [("gap", 0)]);
+    }
+
+    #[test]
+    fn numbers_of_a_store_are_told_as_they_are_and_a_hole_in_them_is_a_gap() {
+        let events = ring(8);
+        let numbered = |seq| {
+            let Draft { topic, kind, tenant, body, .. } = draft(Topic::Graph);
+            super::Event { seq, topic, kind, tenant, body }
+        };
+        let mut listener = events.subscribe(Topic::ALL.to_vec(), None, None);
+        events.publish_numbered(numbered(1));
+        events.publish_numbered(numbered(1));
+        events.publish_unnumbered(draft(Topic::Health));
+        let mut heard = || std::iter::from_fn(|| listener.poll()).map(|event| event.seq).collect::<Vec<_>>();
+        assert_eq!(heard(), [1, 1]);
+        events.publish_numbered(numbered(7));
+        assert_eq!(heard(), [6, 7], "the gap, and what comes behind it");
     }
 
     #[tokio::test]

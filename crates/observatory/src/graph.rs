@@ -12,6 +12,9 @@ pub(crate) const IDLE_AFTER: i64 = 60_000;
 /// More steps than this are too many to draw.
 pub(crate) const MAX_NODES: u32 = 10_000;
 
+/// Nobody reads more of an intent in a graph.
+pub(crate) const MAX_INTENT: usize = 300;
+
 /// One step in the graph.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
@@ -24,6 +27,12 @@ pub(crate) struct Node {
     /// Its parent has not come.
     pub(crate) waiting: bool,
     pub(crate) received_at: i64,
+    /// Its place in the session.
+    pub(crate) number: i64,
+    pub(crate) level: String,
+    pub(crate) cost: f64,
+    /// It is a repeat that brought nothing.
+    pub(crate) redundant: bool,
 }
 
 impl Node {
@@ -50,9 +59,13 @@ pub(crate) fn drawn(nodes: &[Node], now: i64) -> Value {
             "trace_id": node.trace_id,
             "parent_step_id": node.parent,
             "agent_id": node.agent,
-            "intent": node.intent,
+            "intent": start_of(&node.intent, MAX_INTENT),
             "tool_call": node.tool,
             "status": node.status,
+            "step": node.number,
+            "severity": node.level,
+            "cost_usd": node.cost,
+            "redundant": node.redundant,
             "orphan": orphan,
             "count": counts.get(&same(node)),
         }));
@@ -63,6 +76,12 @@ pub(crate) fn drawn(nodes: &[Node], now: i64) -> Value {
     }
     let truncated = nodes.len() >= MAX_NODES as usize;
     json!({ "nodes": drawn, "edges": edges, "truncated": truncated })
+}
+
+/// The beginning of a text, at most this many bytes of it.
+pub(crate) fn start_of(text: &str, max: usize) -> &str {
+    let end = (0..=text.len().min(max)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
 }
 
 #[cfg(test)]
@@ -81,6 +100,10 @@ mod tests {
             status: "failure".to_owned(),
             waiting,
             received_at: 1_000,
+            number: id.into(),
+            level: "normal".to_owned(),
+            cost: 0.0,
+            redundant: false,
         }
     }
 

@@ -68,7 +68,7 @@ pub struct Pause {
 pub type Observer = Arc<dyn Fn(&OrderGiven) + Send + Sync>;
 
 /// An order that took effect.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OrderGiven {
     /// The session's tenant.
     pub tenant: String,
@@ -78,6 +78,17 @@ pub struct OrderGiven {
     pub operator: String,
     /// What it is.
     pub order: Order,
+}
+
+/// A session that is held, by its names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The session's tenant.
+    pub tenant: String,
+    /// The session.
+    pub session_id: String,
+    /// Since when, by whom and why.
+    pub pause: Pause,
 }
 
 /// What is known about held sessions, beside the store that keeps it.
@@ -142,6 +153,18 @@ impl Hitl {
         fits: impl Fn(i64, &Order) -> bool,
     ) -> Option<(i64, Order)> {
         self.lock().undelivered.get(&session)?.iter().find(|(number, order)| fits(*number, order)).cloned()
+    }
+
+    /// Takes over what the store says, after another process has written to it.
+    pub(crate) fn replace(&self, pauses: HashMap<i64, Pause>, orders: Vec<(i64, i64, Order)>) {
+        {
+            let mut state = self.lock();
+            state.paused = pauses;
+            state.undelivered.clear();
+        }
+        for (session, number, order) in orders {
+            self.queue(session, number, order);
+        }
     }
 
     /// The order has been told.

@@ -1,17 +1,18 @@
 //! One log on its way in: known or new, whose session, which place in the graph, which score.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use loopbreaker::{
-    Decision, Entropy, EntropyAlert, EntropyConfig, EntropyEvent, EntropyLevel, EntropyReading,
-};
-use loopbreaker_record::{DecisionLog, Meta, TraceId};
+use loopbreaker::{Decision, Entropy, EntropyAlert, EntropyEvent, EntropyLevel, EntropyReading};
+use loopbreaker_record::{DecisionLog, Meta, Moment, TraceId};
 use serde_json::{Value, json};
 
 use crate::error::{StoreError, Stored};
 use crate::events::{Draft, Topic};
+use crate::graph::{MAX_INTENT, start_of};
 use crate::hitl::{self, Order};
 use crate::redact::redact;
+use crate::session::four_decimals;
 use crate::store::{HandOff, KnownStep, NewStep, Session, Texts};
 use crate::writer::Scribe;
 
@@ -67,21 +68,61 @@ impl Refusal {
 pub(crate) struct LiveSession {
     pub(crate) row: Session,
     entropy: Entropy,
+    /// Calls that are under way, with their words.
+    pub(crate) open: HashMap<TraceId, DecisionLog>,
+}
+
+impl LiveSession {
+    fn new(row: Session) -> Self {
+        Self { row, entropy: Entropy::default(), open: HashMap::new() }
+    }
+}
+
+/// Where a new step belongs.
+pub(crate) struct Place {
+    tenant: i64,
+    session: i64,
+    above: Option<KnownStep>,
+    /// Steps that waited for it.
+    children: Vec<KnownStep>,
 }
 
 impl Scribe<'_> {
     /// Takes a log in. Everything that could refuse it is looked at before anything is written.
     pub(crate) fn ingest(&mut self, arrival: Arrival) -> Stored<Result<Accepted, Refusal>> {
-        let Arrival { tenant: tenant_name, session, mut log } = arrival;
-        let content = log.content();
+        let Arrival { tenant: tenant_name, session, log } = arrival;
         let tenant = self.store.tenant(&tenant_name)?;
-        let (trace, parent) = (log.meta.trace_id, log.meta.parent_step_id);
-        if let Some(known) = self.store.step(tenant, trace)? {
-            if known.content != content.as_bytes() {
+        if let Some(known) = self.store.step(tenant, log.meta.trace_id)? {
+            if known.content != log.content().as_bytes() {
                 return Ok(Err(Refusal::Conflict));
             }
             return self.repeat(&known).map(Ok);
         }
+        let place = match self.place(tenant, &tenant_name, session, &log)? {
+            Ok(place) => place,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let (id, asks, is_last) = (place.session, log.hitl_required(), log.is_terminal());
+        let (severity, log) = self.keep(place, &tenant_name, log, false, true)?;
+        if asks {
+            let reason = "the agent asked for a person".to_owned();
+            self.give_order(id, "system", Order::Pause { reason })?;
+        }
+        let control = self.control_for(id, is_last)?;
+        let session_id = self.live(id)?.row.name.clone();
+        let log = serde_json::to_value(&log).unwrap_or_default();
+        Ok(Ok(Accepted { session_id, duplicate: false, severity, log, control }))
+    }
+
+    /// Finds the place of a step that is new; its session is made where there is none.
+    pub(crate) fn place(
+        &mut self,
+        tenant: i64,
+        tenant_name: &str,
+        session: Option<String>,
+        log: &DecisionLog,
+    ) -> Stored<Result<Place, Refusal>> {
+        let (trace, parent) = (log.meta.trace_id, log.meta.parent_step_id);
         let children = self.store.waiting_for(tenant, trace)?;
         if let Some(parent) = parent {
             // Only a step that somebody waits for can be above its own parent.
@@ -94,17 +135,34 @@ impl Scribe<'_> {
             None => None,
         };
         let named = log.meta.session_id.clone().or(session);
-        let id =
-            self.session_for(tenant, &tenant_name, named, &log.meta, above.as_ref(), !children.is_empty())?;
+        let session =
+            self.session_for(tenant, tenant_name, named, &log.meta, above.as_ref(), !children.is_empty())?;
         for child in &children {
-            self.adopt(child, trace, id)?;
+            self.adopt(child, trace, session)?;
         }
+        Ok(Ok(Place { tenant, session, above, children }))
+    }
 
+    /// Keeps a step that is new. An open one is counted when its result comes; all others now.
+    ///
+    /// `tells` says whether what detectors see in it is told: a gateway does that itself.
+    pub(crate) fn keep(
+        &mut self,
+        place: Place,
+        tenant_name: &Arc<str>,
+        mut log: DecisionLog,
+        open: bool,
+        tells: bool,
+    ) -> Stored<(String, DecisionLog)> {
+        let Place { tenant, session: id, above, children } = place;
+        let (trace, parent) = (log.meta.trace_id, log.meta.parent_step_id);
+        let content = log.content();
+        let original = log.clone();
         let reported = log.cognition.entropy_score;
         redact(&mut log, self.shared.keep_prompts);
-        let config = self.shared.detectors().entropy;
-        let reading = self.score(id, &log, reported, &config)?;
-        log.cognition.entropy_score = Some(reading.score);
+        let reading = if open { None } else { Some(self.score(id, &log, reported)?) };
+        log.cognition.entropy_score = reading.as_ref().map(|reading| reading.score);
+        let level = reading.as_ref().map_or("normal", |reading| reading.level.as_str());
 
         let now = self.now;
         let (agent, at) = (log.identity.agent_id.as_str(), log.meta.timestamp.millis());
@@ -112,9 +170,9 @@ impl Scribe<'_> {
         let tokens = log.state_delta.as_ref().and_then(|delta| delta.tokens_consumed).unwrap_or(0);
         let cumulative = log.state_delta.as_ref().and_then(|delta| delta.cumulative_session_cost);
         let row = self.change(id)?;
-        reading.level.as_str().clone_into(&mut row.level);
-        row.entropy = reading.score;
-        row.loop_score = four_decimals(1.0 - reading.score);
+        if let Some(reading) = &reading {
+            row.scored(reading.score, level);
+        }
         row.ended = log.is_terminal();
         row.steps += 1;
         row.tokens = row.tokens.saturating_add(tokens);
@@ -124,10 +182,10 @@ impl Scribe<'_> {
             cluster.clone_into(&mut row.cluster);
         }
         let cost = row.add_cost(cumulative);
-        let name = row.name.clone();
+        let (name, number) = (row.name.clone(), row.steps);
 
         let text = serde_json::to_string(&log).unwrap_or_default();
-        let reasoning = log.cognition.reasoning_chain.as_deref().unwrap_or_default().join("\n");
+        let reasoning = reasoning(&log);
         let step = NewStep {
             tenant,
             session: id,
@@ -141,36 +199,34 @@ impl Scribe<'_> {
             tool: log.action.tool_call.as_deref().unwrap_or_default(),
             model: log.extensions.get("model").and_then(Value::as_str).unwrap_or_default(),
             status: log.action.status.as_str(),
-            level: reading.level.as_str(),
+            level,
+            open,
             tokens,
             cost,
             cumulative,
             content: content.as_bytes(),
             log: &text,
-            texts: Texts {
-                intent: &log.cognition.intent,
-                reasoning: &reasoning,
-                tool: log.action.tool_call.as_deref().unwrap_or_default(),
-                input: log.action.tool_input.as_deref().unwrap_or_default(),
-                output: log.action.tool_output_summary.as_deref().unwrap_or_default(),
-            },
+            number,
+            texts: texts(&log, &reasoning),
         };
-        self.store.add_step(&step)?;
+        let stored = self.store.add_step(&step)?;
         if step.waiting {
-            self.shared.wait_for_parent(now, &tenant_name, &name, trace);
+            self.shared.wait_for_parent(now, tenant_name, &name, trace);
         }
+        self.shared.rates.stepped(now, tenant_name, cost);
         self.hand_offs(&step, above.as_ref(), &children)?;
-        self.tell_graph(&tenant_name, &name, &log, &step, &children);
-        self.tell_entropy(&tenant_name, &name, id, &log, reported, &reading)?;
-
-        if log.hitl_required() {
-            let reason = "the agent asked for a person".to_owned();
-            self.give_order(id, "system", Order::Pause { reason })?;
+        self.tell_graph(tenant_name, &name, &log, &step, &children);
+        match &reading {
+            Some(reading) => {
+                self.tell_entropy(tenant_name, &name, id, &log, reported, reading)?;
+                self.watch(id, stored, &original, tells)?;
+            }
+            None => self.remember_open(id, original)?,
         }
-        let control = self.control_for(id, log.is_terminal())?;
-        let log = serde_json::to_value(&log).unwrap_or_default();
-        let severity = reading.level.as_str().to_owned();
-        Ok(Ok(Accepted { session_id: name, duplicate: false, severity, log, control }))
+        if log.is_terminal() {
+            self.count_open_steps(id)?;
+        }
+        Ok((level.to_owned(), log))
     }
 
     /// A log that came again is answered as the first time, and changes nothing.
@@ -216,11 +272,21 @@ impl Scribe<'_> {
             let renamed = row.clone();
             return self.store.put_session(&renamed);
         }
-        let mut session = Session::new(tenant, tenant_name, &name, self.now);
+        self.new_session(tenant, tenant_name, &name, provisional)
+    }
+
+    pub(crate) fn new_session(
+        &mut self,
+        tenant: i64,
+        tenant_name: &str,
+        name: &str,
+        provisional: bool,
+    ) -> Stored<i64> {
+        let mut session = Session::new(tenant, tenant_name, name, self.now);
         session.provisional = provisional;
         session.id = self.store.put_session(&session)?;
         let id = session.id;
-        self.live.put(id, LiveSession { row: session, entropy: Entropy::default() });
+        self.live.put(id, LiveSession::new(session));
         Ok(id)
     }
 
@@ -238,9 +304,11 @@ impl Scribe<'_> {
         let from = theirs.clone();
         let mut into = self.live(session)?.row.clone();
         self.store.merge(&from, &mut into)?;
-        self.live.pop(&from.id);
-        // The window is read again: the steps that came over are part of it.
-        self.live.pop(&session);
+        // The windows are read again: the steps that came over are part of them.
+        for id in [from.id, session] {
+            self.live.pop(&id);
+            self.watches.pop(&id);
+        }
         self.store.put_session(&into)?;
         let shared = Arc::clone(self.shared);
         self.effects.push(Box::new(move || shared.hitl.merge(from.id, session)));
@@ -253,13 +321,13 @@ impl Scribe<'_> {
             let gone = || StoreError::Other("the session is gone".to_owned());
             let row = self.store.session_of(id)?.ok_or_else(gone)?;
             let config = self.shared.detectors().entropy;
-            let mut entropy = Entropy::default();
-            for log in self.store.last_logs(id, config.window_size)? {
+            let mut live = LiveSession::new(row);
+            for (_, log) in self.store.last_logs(id, config.window_size)? {
                 if let Ok(log) = serde_json::from_str::<DecisionLog>(&log) {
-                    entropy.observe(&decision(&log, None), &config);
+                    live.entropy.observe(&decision(&log, None), &config);
                 }
             }
-            self.live.put(id, LiveSession { row, entropy });
+            self.live.put(id, live);
         }
         let live = self.live.get_mut(&id);
         let live = live.ok_or_else(|| StoreError::Other("the session is gone".to_owned()))?;
@@ -267,21 +335,22 @@ impl Scribe<'_> {
     }
 
     /// A session that is written with this batch.
-    fn change(&mut self, id: i64) -> Stored<&mut Session> {
+    pub(crate) fn change(&mut self, id: i64) -> Stored<&mut Session> {
         if !self.changed.contains(&id) {
             self.changed.push(id);
         }
         Ok(&mut self.live(id)?.row)
     }
 
-    fn score(
+    /// The score of a session with one more decision.
+    pub(crate) fn score(
         &mut self,
         session: i64,
         log: &DecisionLog,
         reported: Option<f64>,
-        config: &EntropyConfig,
     ) -> Stored<EntropyReading> {
-        Ok(self.live(session)?.entropy.observe(&decision(log, reported), config))
+        let config = self.shared.detectors().entropy;
+        Ok(self.live(session)?.entropy.observe(&decision(log, reported), &config))
     }
 
     fn hand_offs(
@@ -290,13 +359,21 @@ impl Scribe<'_> {
         above: Option<&KnownStep>,
         below: &[KnownStep],
     ) -> Stored<()> {
-        let NewStep { tenant, cluster, agent, at, .. } = *step;
+        let NewStep { tenant, cluster, agent, at, session, .. } = *step;
         let mut add = |from: &str, to: &str, sent: i64, taken: i64| {
             if from == to {
                 return Ok(());
             }
             let latency = (taken - sent).max(0);
-            self.store.add_hand_off(&HandOff { tenant, cluster, from, to, latency, at: step.received_at })
+            self.store.add_hand_off(&HandOff {
+                tenant,
+                cluster,
+                from,
+                to,
+                latency,
+                at: step.received_at,
+                session,
+            })
         };
         if let Some(above) = above {
             add(&above.agent, agent, above.at, at)?;
@@ -323,11 +400,12 @@ impl Scribe<'_> {
             "trace_id": step.trace,
             "parent_step_id": step.parent,
             "agent_id": step.agent,
-            "intent": start_of(&log.cognition.intent),
+            "intent": start_of(&log.cognition.intent, MAX_INTENT),
             "tool_call": step.tool,
             "status": step.status,
             "entropy_score": log.cognition.entropy_score,
             "severity": step.level,
+            "step": step.number,
             "orphan": false,
             "count": 1,
         });
@@ -335,7 +413,8 @@ impl Scribe<'_> {
         self.tell(Topic::Graph, "graph", tenant, body);
     }
 
-    fn tell_entropy(
+    /// Tells of alerts and recoveries, and keeps what a list shows of an open one.
+    pub(crate) fn tell_entropy(
         &mut self,
         tenant: &Arc<str>,
         session: &str,
@@ -345,6 +424,18 @@ impl Scribe<'_> {
         reading: &EntropyReading,
     ) -> Stored<()> {
         let agent = &log.identity.agent_id;
+        let now = self.now;
+        let marks = &mut self.change(id)?.marks;
+        marks.alert = reading.open.as_ref().map(|alert| {
+            let since = marks.alert.as_ref().and_then(|alert| alert["since"].as_str().map(str::to_owned));
+            let mut shown = alert_body(session, agent, alert);
+            if let Some(fields) = shown.as_object_mut() {
+                fields.retain(|name, _| name != "event_type" && name != "session_id");
+            }
+            let since = since.unwrap_or_else(|| Moment::from_millis(now).as_str().to_owned());
+            shown["since"] = since.into();
+            shown
+        });
         match &reading.event {
             Some(EntropyEvent::Alert(alert)) => {
                 let body = alert_body(session, agent, alert);
@@ -373,15 +464,11 @@ impl Scribe<'_> {
     /// What the agent must obey now. An order is told once.
     fn control_for(&mut self, session: i64, is_terminal: bool) -> Stored<Value> {
         let pause = self.pause_of(session);
-        let told = &self.told;
         let order = match pause {
             Some(_) => None,
-            None => self.shared.hitl.find_order(session, |number, _| !told.contains(&number)),
+            None => self.next_order(session, |_| true)?,
         };
-        if let Some((number, _)) = order {
-            self.order_told(session, number)?;
-        }
-        Ok(hitl::control(pause.as_ref(), order.as_ref().map(|(_, order)| order), is_terminal))
+        Ok(hitl::control(pause.as_ref(), order.as_ref(), is_terminal))
     }
 
     /// Writes the sessions that changed, and tells of each of them once.
@@ -399,13 +486,14 @@ impl Scribe<'_> {
             self.tell(Topic::Sessions, "session", &Arc::from(row.tenant_name.as_str()), body);
             if row.ended {
                 self.live.pop(&id);
+                self.watches.pop(&id);
             }
         }
         Ok(())
     }
 
     pub(crate) fn tell(&mut self, topic: Topic, kind: &'static str, tenant: &Arc<str>, body: Value) {
-        self.drafts.push(Draft { topic, kind, tenant: Some(Arc::clone(tenant)), body });
+        self.drafts.push(Draft { topic, kind, tenant: Some(Arc::clone(tenant)), body, order: None });
     }
 }
 
@@ -452,12 +540,18 @@ fn finding_body(alert: &EntropyAlert, log: &DecisionLog) -> Value {
     })
 }
 
-/// Nobody reads more of an intent in a graph.
-fn start_of(text: &str) -> &str {
-    let end = (0..=text.len().min(512)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    &text[..end]
+/// One thought per line.
+pub(crate) fn reasoning(log: &DecisionLog) -> String {
+    log.cognition.reasoning_chain.as_deref().unwrap_or_default().join("\n")
 }
 
-fn four_decimals(number: f64) -> f64 {
-    (number * 10_000.0).round() / 10_000.0
+/// What of a log can be searched for.
+pub(crate) fn texts<'a>(log: &'a DecisionLog, reasoning: &'a str) -> Texts<'a> {
+    Texts {
+        intent: &log.cognition.intent,
+        reasoning,
+        tool: log.action.tool_call.as_deref().unwrap_or_default(),
+        input: log.action.tool_input.as_deref().unwrap_or_default(),
+        output: log.action.tool_output_summary.as_deref().unwrap_or_default(),
+    }
 }

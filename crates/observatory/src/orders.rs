@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::audit::{self, Deed, sha256};
 use crate::error::Stored;
-use crate::events::Topic;
+use crate::events::{Draft, Topic};
 use crate::hitl::{Order, OrderGiven, Pause};
 use crate::writer::Scribe;
 
@@ -75,13 +75,22 @@ impl Scribe<'_> {
             "event_type": "hitl", "session_id": row.name, "order": order.name(), "operator": operator,
             "state": state, "reason": reason,
         });
-        self.tell(Topic::Hitl, "hitl", &Arc::from(row.tenant_name.as_str()), body);
         let given = OrderGiven {
-            tenant: row.tenant_name,
+            tenant: row.tenant_name.clone(),
             session_id: row.name.clone(),
             operator: operator.to_owned(),
             order,
         };
+        self.drafts.push(Draft {
+            topic: Topic::Hitl,
+            kind: "hitl",
+            tenant: Some(Arc::from(row.tenant_name)),
+            body,
+            order: Some(given.clone()),
+        });
+        if before != state {
+            self.change(session)?;
+        }
         let shared = Arc::clone(self.shared);
         self.effects.push(Box::new(move || shared.hitl.tell(&given)));
         Ok(Given { session_id: row.name, state, note: None })
@@ -95,13 +104,20 @@ impl Scribe<'_> {
         }
     }
 
-    /// An order has been handed out, and is not handed out again.
-    pub(crate) fn order_told(&mut self, session: i64, number: i64) -> Stored<()> {
-        self.store.remove_order(number)?;
-        self.told.push(number);
-        let shared = Arc::clone(self.shared);
-        self.effects.push(Box::new(move || shared.hitl.delivered(session, number)));
-        Ok(())
+    /// The first order that fits and that nobody has handed out, here or in another process. It is handed out once.
+    pub(crate) fn next_order(&mut self, session: i64, fits: impl Fn(&Order) -> bool) -> Stored<Option<Order>> {
+        loop {
+            let told = &self.told;
+            let open = |number: i64, order: &Order| fits(order) && !told.contains(&number);
+            let Some((number, order)) = self.shared.hitl.find_order(session, open) else { return Ok(None) };
+            let was_there = self.store.remove_order(number)?;
+            self.told.push(number);
+            let shared = Arc::clone(self.shared);
+            self.effects.push(Box::new(move || shared.hitl.delivered(session, number)));
+            if was_there {
+                return Ok(Some(order));
+            }
+        }
     }
 
     /// Writes a deed into the audit log.

@@ -3,11 +3,14 @@
 use loopbreaker_record::Moment;
 use serde_json::{Value, json};
 
-use crate::store::Session;
+use crate::store::{Marks, Session};
+use loopbreaker::Wasted;
 
 impl Session {
     /// More agents than this are not named; a session of a thousand agents is a cluster.
     const MAX_AGENTS: usize = 64;
+    /// Scores that a small chart shows.
+    const MAX_RECENT: usize = 16;
 
     /// A session that starts now.
     pub(crate) fn new(tenant: i64, tenant_name: &str, name: &str, at: i64) -> Self {
@@ -29,6 +32,8 @@ impl Session {
             agents: Vec::new(),
             started_at: at,
             last_at: at,
+            wasted: Wasted::default(),
+            marks: Marks::default(),
         }
     }
 
@@ -47,6 +52,48 @@ impl Session {
         added
     }
 
+    /// What one round cost, beside the reports of the whole.
+    pub(crate) fn spend(&mut self, cost: f64) {
+        self.cost += cost;
+        self.cumulative += cost;
+    }
+
+    /// A new score of its last decisions.
+    pub(crate) fn scored(&mut self, score: f64, level: &str) {
+        self.entropy = score;
+        self.loop_score = four_decimals(1.0 - score);
+        level.clone_into(&mut self.marks.entropy_level);
+        let recent = &mut self.marks.recent;
+        if recent.len() >= Self::MAX_RECENT {
+            recent.remove(0);
+        }
+        recent.push(score);
+        self.settle_level();
+    }
+
+    /// The session's level is the worse of what its decisions and the gateway say.
+    pub(crate) fn settle_level(&mut self) {
+        let says = |level: &str| self.marks.entropy_level == level || self.marks.verdict_level == level;
+        let level = ["loop", "warning"].into_iter().find(|level| says(level)).unwrap_or("normal");
+        level.clone_into(&mut self.level);
+    }
+
+    /// One more redundant repeat.
+    pub(crate) fn waste(&mut self, tokens: u64, cost: f64) {
+        self.wasted.steps += 1;
+        self.wasted.tokens = self.wasted.tokens.saturating_add(tokens);
+        self.wasted.cost_usd += cost;
+    }
+
+    /// What one round of a loop of this session costs: the mean of its redundant repeats, else of all its steps.
+    pub(crate) fn cost_of_a_round(&self) -> f64 {
+        if self.wasted.steps > 0 {
+            self.wasted.cost_usd / self.wasted.steps as f64
+        } else {
+            self.cost / self.steps.max(1) as f64
+        }
+    }
+
     /// `paused`, `ended`, `loop`, `warning` or `active`.
     pub(crate) fn state(&self, paused: bool) -> &str {
         match self.level.as_str() {
@@ -57,7 +104,14 @@ impl Session {
         }
     }
 
-    /// The session as lists and events show it.
+    /// The session as lists and its own page show it.
+    pub(crate) fn shown(&self, paused: bool) -> Value {
+        let mut shown = self.summary(paused);
+        shown["entropy_history"] = self.marks.recent.as_slice().into();
+        shown
+    }
+
+    /// The session as events tell it.
     pub(crate) fn summary(&self, paused: bool) -> Value {
         json!({
             "session_id": self.name,
@@ -69,11 +123,22 @@ impl Session {
             "steps": self.steps,
             "tokens": self.tokens,
             "cost_usd": self.cost,
+            "wasted": {
+                "steps": self.wasted.steps, "tokens": self.wasted.tokens, "cost_usd": self.wasted.cost_usd,
+            },
+            "alert": self.marks.alert,
+            "last_verdict": self.marks.verdict.as_ref().map(|verdict| &verdict["action"]),
+            "verdict": self.marks.verdict,
             "cluster_id": self.cluster,
             "started_at": Moment::from_millis(self.started_at).as_str(),
             "last_at": Moment::from_millis(self.last_at).as_str(),
         })
     }
+}
+
+/// Scores have four decimals.
+pub(crate) fn four_decimals(number: f64) -> f64 {
+    (number * 10_000.0).round() / 10_000.0
 }
 
 #[cfg(test)]

@@ -1,72 +1,70 @@
-//! What a store must be able to do: the one place where a second kind of database fits in.
+//! What is kept, and how it is asked for: the same statements for every database.
 
+mod findings;
+mod forget;
+mod kept;
+mod pages;
+mod search;
+mod sessions;
+mod shared_events;
+mod steps;
+mod sums;
+
+pub(crate) use shared_events::SharedEvent;
+
+use loopbreaker::Wasted;
 use loopbreaker_record::TraceId;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::audit::AuditEntry;
+use crate::database::{Database, Param, Row};
 use crate::error::Stored;
-use crate::hitl::{Order, Pause};
 
-/// A connection to a store. One of them writes, in transactions; any number read.
-pub(crate) trait Store: Send {
-    /// Starts a transaction in which nobody else writes.
-    fn begin(&mut self) -> Stored<()>;
-    /// Ends it. What was written survives a loss of power from here on.
-    fn commit(&mut self) -> Stored<()>;
-    /// Ends it as if it had never been.
-    fn rollback(&mut self);
+/// A connection to what is kept.
+pub(crate) struct Store {
+    db: Box<dyn Database>,
+}
 
-    fn tenant(&mut self, name: &str) -> Stored<i64>;
-    fn step(&mut self, tenant: i64, trace: TraceId) -> Stored<Option<KnownStep>>;
-    /// Steps that wait for this one as their parent.
-    fn waiting_for(&mut self, tenant: i64, trace: TraceId) -> Stored<Vec<KnownStep>>;
-    /// Whether `above` stands in the chain of parents that starts with `from`, at any depth.
-    fn is_above(&mut self, tenant: i64, above: TraceId, from: TraceId) -> Stored<bool>;
-    fn add_step(&mut self, step: &NewStep<'_>) -> Stored<i64>;
-    /// The parent of this step has come.
-    fn attach(&mut self, step: i64) -> Stored<()>;
-    fn session(&mut self, tenant: i64, name: &str) -> Stored<Option<Session>>;
-    fn session_of(&mut self, id: i64) -> Stored<Option<Session>>;
-    /// Sessions of this name, of one tenant or of all.
-    fn sessions_named(&mut self, name: &str, tenant: Option<&str>) -> Stored<Vec<Session>>;
-    /// Writes a session; a new one has the id 0 and is given another.
-    fn put_session(&mut self, session: &Session) -> Stored<i64>;
-    /// Moves everything of one session into another.
-    fn merge(&mut self, from: &Session, into: &mut Session) -> Stored<()>;
-    /// The last decisions of a session as logs, the oldest first.
-    fn last_logs(&mut self, session: i64, count: u32) -> Stored<Vec<String>>;
-    fn add_hand_off(&mut self, hand_off: &HandOff<'_>) -> Stored<()>;
-    fn add_finding(&mut self, session: i64, at: i64, finding: &Value) -> Stored<()>;
-    fn add_violation(&mut self, at: i64, tenant: &str, sha256: &str, answer: &Value) -> Stored<()>;
+impl Store {
+    pub(crate) fn new(db: impl Database + 'static) -> Self {
+        Self { db: Box::new(db) }
+    }
 
-    fn put_pause(&mut self, session: i64, pause: Option<&Pause>) -> Stored<()>;
-    fn pauses(&mut self) -> Stored<Vec<(Session, Pause)>>;
-    fn add_order(&mut self, session: i64, order: &Order) -> Stored<i64>;
-    fn orders(&mut self) -> Stored<Vec<(i64, i64, Order)>>;
-    fn remove_order(&mut self, order: i64) -> Stored<()>;
+    pub(crate) fn begin(&mut self) -> Stored<()> {
+        self.db.begin()
+    }
 
-    fn setting(&mut self, name: &str) -> Stored<Option<String>>;
-    fn put_setting(&mut self, name: &str, value: &str) -> Stored<()>;
-    fn last_audit(&mut self) -> Stored<Option<AuditEntry>>;
-    fn add_audit(&mut self, entry: &AuditEntry) -> Stored<()>;
-    /// Entries behind a sequence number, in order.
-    fn audit(&mut self, behind: u64, count: u32) -> Stored<Vec<AuditEntry>>;
+    pub(crate) fn commit(&mut self) -> Stored<()> {
+        self.db.commit()
+    }
 
-    /// Removes the oldest steps, at most `count` of them and only those that came before `received_before`.
-    fn forget(&mut self, received_before: i64, count: u32) -> Stored<u32>;
-    /// Bytes that the kept data takes.
-    fn used_bytes(&mut self) -> Stored<u64>;
+    pub(crate) fn rollback(&mut self) {
+        self.db.rollback();
+    }
 
-    fn list_sessions(&mut self, filter: &SessionFilter) -> Stored<Page>;
-    fn steps(&mut self, session: i64, behind: i64, count: u32) -> Stored<Page>;
-    fn graph(&mut self, session: i64, now: i64) -> Stored<Value>;
-    fn findings(&mut self, session: i64) -> Stored<Vec<Value>>;
-    fn search(&mut self, filter: &SearchFilter) -> Stored<Page>;
-    fn cost(&mut self, filter: &CostFilter) -> Stored<Vec<Value>>;
-    fn topology(&mut self, tenant: Option<&str>, cluster: Option<&str>, now: i64) -> Stored<Value>;
-    fn violations(&mut self, tenant: Option<&str>, before: i64, count: u32) -> Stored<Page>;
-    /// Logs as they were broadcast, with the id of the last.
-    fn export(&mut self, filter: &SearchFilter, behind: i64, count: u32) -> Stored<(Vec<String>, i64)>;
+    fn execute(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<u64> {
+        self.db.execute(sql, values)
+    }
+
+    /// The first row.
+    fn one<T>(
+        &mut self,
+        sql: &str,
+        values: &[Param<'_>],
+        read: impl FnOnce(&Row) -> Stored<T>,
+    ) -> Stored<Option<T>> {
+        self.db.query(sql, values)?.first().map(read).transpose()
+    }
+
+    /// Every row.
+    fn all<T>(
+        &mut self,
+        sql: &str,
+        values: &[Param<'_>],
+        read: impl FnMut(&Row) -> Stored<T>,
+    ) -> Stored<Vec<T>> {
+        self.db.query(sql, values)?.iter().map(read).collect()
+    }
 }
 
 /// Some rows, and where the next ones are.
@@ -74,6 +72,14 @@ pub(crate) trait Store: Send {
 pub(crate) struct Page {
     pub(crate) rows: Vec<Value>,
     pub(crate) next: Option<String>,
+}
+
+impl Page {
+    /// Rows with their ids; when there are as many as were asked for, there may be more.
+    fn of(rows: Vec<(i64, Value)>, count: u32) -> Self {
+        let next = rows.last().filter(|_| rows.len() == count as usize).map(|(id, _)| id.to_string());
+        Self { rows: rows.into_iter().map(|(_, row)| row).collect(), next }
+    }
 }
 
 /// A step that is stored.
@@ -85,6 +91,8 @@ pub(crate) struct KnownStep {
     pub(crate) agent: String,
     pub(crate) at: i64,
     pub(crate) level: String,
+    /// Its result has not come.
+    pub(crate) open: bool,
     pub(crate) content: Vec<u8>,
     pub(crate) log: String,
 }
@@ -105,17 +113,29 @@ pub(crate) struct NewStep<'a> {
     pub(crate) model: &'a str,
     pub(crate) status: &'a str,
     pub(crate) level: &'a str,
+    pub(crate) open: bool,
     pub(crate) tokens: u64,
     pub(crate) cost: f64,
     pub(crate) cumulative: Option<f64>,
     pub(crate) content: &'a [u8],
     pub(crate) log: &'a str,
+    /// Its place in its session, from 1 on.
+    pub(crate) number: u64,
     /// What can be searched for.
     pub(crate) texts: Texts<'a>,
 }
 
-/// The texts of a step that can be searched for, exactly as they stand in its log.
+/// What becomes of an open step when its result comes.
 #[derive(Debug)]
+pub(crate) struct Completed<'a> {
+    pub(crate) status: &'a str,
+    pub(crate) level: &'a str,
+    pub(crate) log: &'a str,
+    pub(crate) texts: Texts<'a>,
+}
+
+/// The texts of a step that can be searched for, exactly as they stand in its log.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Texts<'a> {
     pub(crate) intent: &'a str,
     /// One thought per line.
@@ -145,6 +165,35 @@ pub(crate) struct Session {
     pub(crate) agents: Vec<String>,
     pub(crate) started_at: i64,
     pub(crate) last_at: i64,
+    /// What its redundant repeats burned.
+    pub(crate) wasted: Wasted,
+    pub(crate) marks: Marks,
+}
+
+/// What a list shows of a session beside its numbers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Marks {
+    /// The last scores, the newest last.
+    pub(crate) recent: Vec<f64>,
+    /// What its last decisions amount to; the session's level is the worse of this and the gateway's.
+    pub(crate) entropy_level: String,
+    /// The open alert.
+    pub(crate) alert: Option<Value>,
+    /// What the gateway did last, until all was well again.
+    pub(crate) verdict: Option<Value>,
+    /// `loop` or `warning` while the gateway says so.
+    pub(crate) verdict_level: String,
+}
+
+/// What the gateway did, or would have done, with one request.
+#[derive(Debug)]
+pub(crate) struct VerdictRow<'a> {
+    pub(crate) action: &'a str,
+    pub(crate) enforced: bool,
+    pub(crate) policy: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) message: &'a str,
 }
 
 /// One agent's step followed another agent's.
@@ -156,6 +205,7 @@ pub(crate) struct HandOff<'a> {
     pub(crate) to: &'a str,
     pub(crate) latency: i64,
     pub(crate) at: i64,
+    pub(crate) session: i64,
 }
 
 /// Which sessions to list.
@@ -166,8 +216,19 @@ pub(crate) struct SessionFilter {
     pub(crate) min_loop: f64,
     pub(crate) cluster: Option<String>,
     pub(crate) text: Option<String>,
-    pub(crate) cursor: Option<(i64, i64)>,
+    pub(crate) order: SessionOrder,
+    /// The last one that was seen: what it is ordered by, and its id.
+    pub(crate) cursor: Option<(f64, i64)>,
     pub(crate) count: u32,
+}
+
+/// What sessions are ordered by, the largest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum SessionOrder {
+    #[default]
+    LastAt,
+    LoopScore,
+    Cost,
 }
 
 /// Which steps to find.
@@ -180,6 +241,9 @@ pub(crate) struct SearchFilter {
     pub(crate) tool: Option<String>,
     pub(crate) status: Option<String>,
     pub(crate) level: Option<String>,
+    /// Only steps of sessions with a finding of this kind.
+    pub(crate) kind: Option<String>,
+    pub(crate) cluster: Option<String>,
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
     pub(crate) before: Option<i64>,
@@ -193,6 +257,9 @@ pub(crate) struct CostFilter {
     pub(crate) bucket: i64,
     pub(crate) tenant: Option<String>,
     pub(crate) cluster: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) tool: Option<String>,
+    pub(crate) model: Option<String>,
     pub(crate) from: i64,
     pub(crate) to: i64,
 }

@@ -12,17 +12,20 @@ use lru::LruCache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::error::{StoreError, Stored};
-use crate::events::Draft;
-use crate::hitl::Pause;
+use crate::events::{Draft, Event};
+use crate::hitl::{OrderGiven, Pause};
 use crate::ingest::LiveSession;
 use crate::observatory::Shared;
-use crate::store::Store;
+use crate::store::{SharedEvent, Store};
+use crate::waste::Watch;
 
 /// Hands work to the thread.
 #[derive(Debug)]
 pub(crate) struct Writer {
     jobs: Option<Sender<Envelope>>,
     permits: Arc<Semaphore>,
+    /// Places of those who do not wait: they take none from those who do.
+    notes: Arc<Semaphore>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -39,9 +42,10 @@ struct Envelope {
 
 /// What a job works with.
 pub(crate) struct Scribe<'a> {
-    pub(crate) store: &'a mut dyn Store,
+    pub(crate) store: &'a mut Store,
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) live: &'a mut LruCache<i64, LiveSession>,
+    pub(crate) watches: &'a mut LruCache<i64, Watch>,
     /// What to tell once it is committed.
     pub(crate) drafts: Vec<Draft>,
     /// What else to do then, before anybody is answered.
@@ -57,16 +61,22 @@ pub(crate) struct Scribe<'a> {
 
 /// Sessions whose windows are kept in memory; the others are read again when they go on.
 const MAX_LIVE: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
+/// Sessions whose last calls are kept in memory, at up to 30 kB each.
+const MAX_WATCHED: NonZeroUsize = NonZeroUsize::new(2_048).unwrap();
 /// Jobs of one transaction: far below the number of live sessions, so none is evicted before it is written.
 const MAX_BATCH: usize = 512;
 /// Jobs that may wait. Beyond that, callers wait.
 const MAX_WAITING: usize = 8_192;
+/// Notes that may wait. Beyond that, they are dropped and counted.
+const MAX_NOTED: usize = 16_384;
 /// How long a caller waits for a place.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the thread looks after what nobody asks for.
 const TICK: Duration = Duration::from_millis(250);
 /// Event numbers are set aside in blocks, so that a restart never gives one twice.
 const EVENT_BLOCK: u64 = 10_000;
+/// Events of other processes that are read at a time.
+const EVENTS_AT_ONCE: u32 = 1_000;
 pub(crate) const EVENT_SETTING: &str = "event_seq";
 
 impl std::fmt::Debug for Envelope {
@@ -76,7 +86,7 @@ impl std::fmt::Debug for Envelope {
 }
 
 impl Writer {
-    pub(crate) fn start(store: Box<dyn Store>, shared: Arc<Shared>) -> Stored<Self> {
+    pub(crate) fn start(store: Store, shared: Arc<Shared>) -> Stored<Self> {
         let (jobs, waiting) = channel();
         let for_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -84,7 +94,8 @@ impl Writer {
             .spawn(move || Desk::new(store, for_thread).run(&waiting))
             .map_err(|error| StoreError::Other(error.to_string()))?;
         let permits = Arc::new(Semaphore::new(MAX_WAITING));
-        Ok(Self { jobs: Some(jobs), permits, shared, thread: Some(thread) })
+        let notes = Arc::new(Semaphore::new(MAX_NOTED));
+        Ok(Self { jobs: Some(jobs), permits, notes, shared, thread: Some(thread) })
     }
 
     /// Does work in the next transaction; the answer comes after its commit.
@@ -114,7 +125,7 @@ impl Writer {
 
     /// Does work some time soon if there is a place for it, and tells nobody.
     pub(crate) fn note(&self, work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static) -> bool {
-        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else { return false };
+        let Ok(permit) = Arc::clone(&self.notes).try_acquire_owned() else { return false };
         let job: Job = Box::new(move |scribe| {
             work(scribe)?;
             Ok(Box::new(|| ()))
@@ -156,18 +167,26 @@ impl<T> Pending<T> {
 
 /// The thread's own state.
 struct Desk {
-    store: Box<dyn Store>,
+    store: Store,
     shared: Arc<Shared>,
     live: LruCache<i64, LiveSession>,
+    watches: LruCache<i64, Watch>,
     /// Event numbers up to this one are set aside.
     reserved: u64,
     last_tick: Instant,
 }
 
 impl Desk {
-    fn new(store: Box<dyn Store>, shared: Arc<Shared>) -> Self {
+    fn new(store: Store, shared: Arc<Shared>) -> Self {
         let reserved = shared.events.last();
-        Self { store, shared, live: LruCache::new(MAX_LIVE), reserved, last_tick: Instant::now() }
+        Self {
+            store,
+            shared,
+            live: LruCache::new(MAX_LIVE),
+            watches: LruCache::new(MAX_WATCHED),
+            reserved,
+            last_tick: Instant::now(),
+        }
     }
 
     fn run(mut self, jobs: &Receiver<Envelope>) {
@@ -183,6 +202,12 @@ impl Desk {
             }
             if self.last_tick.elapsed() >= TICK {
                 self.last_tick = Instant::now();
+                if self.shared.is_shared {
+                    match self.catch_up() {
+                        Ok(()) => self.shared.store_works(),
+                        Err(error) => self.shared.store_failed(error, 0),
+                    }
+                }
                 if self.shared.has_chores() {
                     let job: Job = Box::new(|scribe| {
                         scribe.do_chores()?;
@@ -204,7 +229,12 @@ impl Desk {
                 for effect in effects {
                     effect();
                 }
-                self.shared.events.publish(drafts);
+                match drafts {
+                    Drafts::Ours(drafts) => self.shared.events.publish(drafts),
+                    Drafts::Numbered(events) => {
+                        events.into_iter().for_each(|event| self.shared.events.publish_numbered(event));
+                    }
+                }
                 self.shared.store_works();
                 for reply in replies {
                     reply();
@@ -213,18 +243,22 @@ impl Desk {
             Err(error) => {
                 self.store.rollback();
                 // What was thought in this batch has not happened.
-                self.live.clear();
+                self.forget_all();
                 self.shared.store_failed(error, asked_for);
             }
         }
     }
 
-    fn work(&mut self, batch: Vec<Envelope>) -> Stored<(Vec<Draft>, Vec<Effect>, Vec<Effect>)> {
+    fn work(&mut self, batch: Vec<Envelope>) -> Stored<(Drafts, Vec<Effect>, Vec<Effect>)> {
         self.store.begin()?;
+        if self.shared.is_shared {
+            self.catch_up()?;
+        }
         let mut scribe = Scribe {
-            store: &mut *self.store,
+            store: &mut self.store,
             shared: &self.shared,
             live: &mut self.live,
+            watches: &mut self.watches,
             drafts: Vec::new(),
             effects: Vec::new(),
             changed: Vec::new(),
@@ -241,12 +275,70 @@ impl Desk {
         }
         scribe.write_sessions()?;
         let Scribe { drafts, effects, .. } = scribe;
-        let last = self.shared.events.last() + drafts.len() as u64;
-        if last > self.reserved {
-            self.reserved = last + EVENT_BLOCK;
-            self.store.put_setting(EVENT_SETTING, &self.reserved.to_string())?;
-        }
+        let drafts = self.number(drafts)?;
         self.store.commit()?;
         Ok((drafts, effects, replies))
     }
+
+    /// Sets numbers aside for events, or writes the events down with their numbers where others tell them too.
+    fn number(&mut self, drafts: Vec<Draft>) -> Stored<Drafts> {
+        let before = self.shared.events.last();
+        let last = before + drafts.len() as u64;
+        if !self.shared.is_shared {
+            if last > self.reserved {
+                self.reserved = last + EVENT_BLOCK;
+                self.store.put_setting(EVENT_SETTING, &self.reserved.to_string())?;
+            }
+            return Ok(Drafts::Ours(drafts));
+        }
+        for (seq, draft) in (before + 1..).zip(&drafts) {
+            self.store.add_shared_event(seq, draft)?;
+        }
+        if last / EVENT_BLOCK != before / EVENT_BLOCK {
+            self.store.forget_shared_events(last.saturating_sub(self.shared.events.capacity()))?;
+        }
+        let numbered = (before + 1..).zip(drafts).map(|(seq, draft)| {
+            let Draft { topic, kind, tenant, body, .. } = draft;
+            Event { seq, topic, kind, tenant, body }
+        });
+        Ok(Drafts::Numbered(numbered.collect()))
+    }
+
+    /// Tells what other processes have written in the meantime, and forgets what that makes untrue.
+    fn catch_up(&mut self) -> Stored<()> {
+        let last = self.store.last_shared_event()?;
+        if last <= self.shared.events.last() {
+            return Ok(());
+        }
+        self.forget_all();
+        let mut orders = Vec::new();
+        while self.shared.events.last() < last {
+            let found = self.store.shared_events(self.shared.events.last(), EVENTS_AT_ONCE)?;
+            if found.is_empty() {
+                break;
+            }
+            for SharedEvent { event, order } in found {
+                self.shared.count_step_of(&event);
+                self.shared.events.publish_numbered(event);
+                orders.extend(order.and_then(|text| serde_json::from_str::<OrderGiven>(&text).ok()));
+            }
+        }
+        self.shared.read_again(&mut self.store)?;
+        for given in orders {
+            self.shared.hitl.tell(&given);
+        }
+        Ok(())
+    }
+
+    /// What is in memory may not be true any more.
+    fn forget_all(&mut self) {
+        self.live.clear();
+        self.watches.clear();
+    }
+}
+
+/// Events of a batch, after its commit.
+enum Drafts {
+    Ours(Vec<Draft>),
+    Numbered(Vec<Event>),
 }

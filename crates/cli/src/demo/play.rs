@@ -30,6 +30,8 @@ pub(super) struct Player {
     pub(super) url: BaseUrl,
     pub(super) pace: Pace,
     pub(super) prices: Rc<Prices>,
+    /// The name of its run; without one the gateway finds out by itself.
+    pub(super) session: Option<String>,
     pub(super) tell: Sender<Result<Event, Failure>>,
 }
 
@@ -45,7 +47,7 @@ impl Player {
         let mut transcript = Transcript::new(agent);
         let (mut run, mut used) = (Run::default(), Usage::default());
         for (step, scripted) in agent.steps.iter().enumerate() {
-            let answer = self.ask(agent, &transcript).await?;
+            let answer = self.ask_patiently(agent, &transcript).await?;
             let told = Told::of(&answer.headers);
             let said = if answer.status == 200 { Some(read(agent.voice, &answer)?) } else { None };
             let met = meet(step, scripted, &answer, told, said.as_ref())?;
@@ -73,10 +75,26 @@ impl Player {
         Ok(run)
     }
 
+    /// Asks, and comes back as often as a paused agent is told to, which is what the common SDKs do.
+    async fn ask_patiently(&self, agent: &Agent, transcript: &Transcript) -> Result<http::Answer, Failure> {
+        loop {
+            let answer = self.ask(agent, transcript).await?;
+            let is_paused = answer.headers.get("x-should-retry").is_some_and(|value| value == "true");
+            if answer.status != 429 || !is_paused {
+                return Ok(answer);
+            }
+            sleep(COMES_BACK).await;
+        }
+    }
+
     async fn ask(&self, agent: &Agent, transcript: &Transcript) -> Result<http::Answer, Failure> {
         let broken =
             |why: String| Failure::told(format!("{}: {why}", agent.name), "please report this as a bug");
-        let request = Request::post(transcript.path())
+        let mut request = Request::post(transcript.path());
+        if let Some(session) = &self.session {
+            request = request.header("x-session-id", session);
+        }
+        let request = request
             .header("content-type", "application/json")
             .header("user-agent", concat!("loopbreaker-demo/", env!("CARGO_PKG_VERSION")))
             .header("x-tenant-id", "demo")
@@ -104,7 +122,7 @@ fn meet(
         // The head of an answer was sent before anybody knew how it goes on, so only its end tells of a cut.
         Some(said) if scripted.missing(said.text_bytes) > 0 => (Outcome::Cut, scripted.in_short()),
         Some(_) => (Outcome::Verdict(verdict), scripted.in_short()),
-        None if verdict == Action::Reject => {
+        None if verdict == Action::Reject || answer.status == 403 => {
             (Outcome::Verdict(verdict), RefusalWords::of(&answer.body).message)
         }
         None => {
@@ -128,5 +146,7 @@ fn read(voice: Voice, answer: &http::Answer) -> Result<Answer, Failure> {
     read.ok_or_else(|| Failure::told("an answer could not be read", "please report this as a bug"))
 }
 
+/// A paused agent asks again after so long.
+const COMES_BACK: Duration = Duration::from_secs(1);
 /// A request that takes longer is lost.
 const PATIENCE: Duration = Duration::from_secs(60);

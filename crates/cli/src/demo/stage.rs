@@ -7,6 +7,7 @@ use loopbreaker_config::{BaseUrl, Config};
 use loopbreaker_gateway::Gateway;
 use loopbreaker_mock::Mock;
 use loopbreaker_telemetry::Telemetry;
+use tempfile::TempDir;
 
 use super::script::Agent;
 use crate::failure::Failure;
@@ -17,6 +18,8 @@ pub(super) struct Stage {
     pub(super) url: BaseUrl,
     gateway: Gateway,
     model: Mock,
+    /// What the dashboard shows; gone with the demo.
+    _kept: TempDir,
 }
 
 /// How long things take.
@@ -37,34 +40,51 @@ impl Pace {
         word: Duration::from_millis(15),
         work: Duration::from_millis(170),
     };
+    /// As it is, so that a person can follow it on the dashboard.
+    pub(super) const SLOW: Self = Self {
+        think: Duration::from_millis(900),
+        word: Duration::from_millis(40),
+        work: Duration::from_millis(600),
+    };
     /// As fast as it goes.
     pub(super) const NONE: Self = Self { think: Duration::ZERO, word: Duration::ZERO, work: Duration::ZERO };
 }
 
 impl Stage {
-    /// Starts both, the gateway with its defaults and without a trace on the disk. One that stays takes the usual port
-    /// if it is free.
+    /// Starts both, the gateway with its defaults and a folder that lasts as long as it. One that stays takes the usual
+    /// port if it is free.
     pub(super) fn set(agents: &[Agent], pace: Pace, stays: bool) -> Result<Self, Failure> {
         // Transcripts that a real provider refuses are refused here too.
         let model = Mock::builder().strict(true).recording(false).start("127.0.0.1:0")?;
-        for agent in agents {
-            model.script_for(agent.name, agent.steps.iter().map(|step| step.turn(pace)));
-        }
+        give_scripts(&model, agents, pace);
         let mut config = Config::default();
         config.upstreams = config.upstreams.all_at(&base_url(model.addr())?);
         if !stays || !is_free(config.listen) {
             config.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         }
-        let gateway = Gateway::start(config, None, 1, Telemetry::quiet()).map_err(|error| {
+        let kept = TempDir::with_prefix("loopbreaker-demo-")?;
+        let folder = Some(kept.path().to_owned());
+        let gateway = Gateway::start(config, folder, 1, Telemetry::quiet()).map_err(|error| {
             Failure::told(error.to_string(), "is this machine short of ports or threads?")
         })?;
-        Ok(Self { url: base_url(gateway.address())?, gateway, model })
+        Ok(Self { url: base_url(gateway.address())?, gateway, model, _kept: kept })
+    }
+
+    /// Lets the model begin every script again.
+    pub(super) fn rewind(&self, agents: &[Agent], pace: Pace) {
+        give_scripts(&self.model, agents, pace);
     }
 
     /// Stops both.
     pub(super) fn clear(self) {
         self.gateway.stop(Duration::from_secs(1));
         self.model.shutdown();
+    }
+}
+
+fn give_scripts(model: &Mock, agents: &[Agent], pace: Pace) {
+    for agent in agents {
+        model.script_for(agent.name, agent.steps.iter().map(|step| step.turn(pace)));
     }
 }
 

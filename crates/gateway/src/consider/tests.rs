@@ -25,7 +25,7 @@ struct Told {
 impl Bench {
     fn with(config: &str) -> Self {
         let config = Config::parse(config).unwrap();
-        let shared = Shared::new(config, Secret::random().unwrap(), Telemetry::quiet());
+        let shared = Shared::new(config, Secret::random().unwrap(), Telemetry::quiet(), None);
         shared.trusts_tenant_header.store(true, std::sync::atomic::Ordering::Relaxed);
         Self(shared)
     }

@@ -1,6 +1,6 @@
 //! The guard for agents in any language.
 
-use loopbreaker::{Finding, GuardSession, Status, Step};
+use loopbreaker::{GuardSession, Status, Step};
 use serde_json::{Value, json};
 
 use super::orders::violations;
@@ -8,6 +8,7 @@ use super::reply::json_reply;
 use super::{Answered, Caller};
 use crate::hitl::Order;
 use crate::observatory::Observatory;
+use crate::waste::finding_json;
 
 /// What every call of the guard says.
 struct Call {
@@ -22,7 +23,8 @@ impl Observatory {
         let session = self.guarded(&session_id, body, caller);
         let mut answer = json!({ "paused": false });
         if !self.shared.hitl.is_quiet()
-            && let Ok(known) = self.find(&session_id, Some(&caller.writes_as())).await?
+            // Whoever names no tenant means the session of that name, if there is only one.
+            && let Ok(known) = self.find(&session_id, caller.tenant.as_deref()).await?
         {
             if let Some(pause) = self.shared.hitl.pause_of(known.id) {
                 let feedback =
@@ -74,7 +76,7 @@ impl Observatory {
             };
             self.guarded(&session_id, body, caller).outcome(&step)
         };
-        let findings: Vec<Value> = report.findings.iter().map(shown).collect();
+        let findings: Vec<Value> = report.findings.iter().map(finding_json).collect();
         for finding in &findings {
             self.finding(&caller.writes_as(), &session_id, finding.clone()).await?;
         }
@@ -127,20 +129,4 @@ fn text_of(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
     }
-}
-
-fn shown(finding: &Finding) -> Value {
-    json!({
-        "detector": finding.detector.as_str(),
-        "kind": finding.kind.as_str(),
-        "severity": finding.severity.as_str(),
-        "score": finding.score,
-        "count": finding.count,
-        "period": finding.period,
-        "onset": finding.onset,
-        "step": finding.step,
-        "evidence": finding.evidence,
-        "message": finding.message,
-        "prevented_by": finding.prevented_by,
-    })
 }

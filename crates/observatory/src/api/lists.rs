@@ -1,14 +1,18 @@
 //! What can be looked at.
 
-use loopbreaker_record::{DecisionLog, Moment};
+use std::time::Instant;
+
+use loopbreaker::Wasted;
+use loopbreaker_record::Moment;
 use serde_json::{Value, json};
 
 use super::query::Query;
 use super::reply::{error, json_reply};
 use super::{Answered, Caller};
 use crate::detectors;
+use crate::graph::start_of;
 use crate::observatory::Observatory;
-use crate::store::{CostBy, CostFilter, Page, SearchFilter, Session, SessionFilter};
+use crate::store::{CostBy, CostFilter, Page, SearchFilter, Session, SessionFilter, SessionOrder};
 use hyper::Response;
 
 use super::reply::Reply;
@@ -17,34 +21,47 @@ use super::reply::Reply;
 const DAY: i64 = 24 * 3_600_000;
 /// Things that an agent remembers and that are shown at a step.
 const MAX_MEMORY: usize = 10_000;
+/// Steps of one page when their texts are cut, and how long those are then.
+const MAX_BRIEF: u32 = 2_000;
+const MAX_BRIEF_TEXT: usize = 300;
 
 impl Observatory {
     pub(super) async fn list_sessions(&self, query: &Query, caller: &Caller) -> Answered {
         let cursor = query.read("cursor", "a cursor of an earlier answer", |text| {
-            let (last_at, id) = text.split_once('.')?;
-            Some((last_at.parse().ok()?, id.parse().ok()?))
+            let (last, id) = text.split_once('~')?;
+            Some((last.parse().ok()?, id.parse().ok()?))
         })?;
-        let states = ["active", "warning", "loop", "paused", "ended"];
+        let states = ["active", "warning", "loop", "paused", "ended", "live"];
         let state = query
             .read("state", &states.join(", "), |state| states.contains(&state).then(|| state.to_owned()))?;
+        let order = query.read("sort", "last_at, loop_score or cost", |order| match order {
+            "last_at" => Some(SessionOrder::LastAt),
+            "loop_score" => Some(SessionOrder::LoopScore),
+            "cost" => Some(SessionOrder::Cost),
+            _ => None,
+        })?;
         let filter = SessionFilter {
             tenant: tenant_of(query, caller),
             state,
             min_loop: query.number("min_loop")?.unwrap_or(0.0),
             cluster: query.owned("cluster_id"),
             text: query.owned("q"),
+            order: order.unwrap_or_default(),
             cursor,
             count: query.limit()?,
         };
-        Ok(page("sessions", self.read(move |store| store.list_sessions(&filter)).await?))
+        let (Page { rows, next }, total) = self.read(move |store| store.list_sessions(&filter)).await?;
+        Ok(json_reply(200, &json!({ "sessions": rows, "next": next, "total": total })))
     }
 
     pub(super) async fn show_session(&self, id: &str, query: &Query, caller: &Caller) -> Answered {
         let session = self.one(id, query, caller).await?;
         let number = session.id;
-        let findings = self.read(move |store| store.findings(number)).await?;
-        let mut shown = session.summary(self.shared.hitl.pause_of(session.id).is_some());
+        let (findings, verdicts) =
+            self.read(move |store| Ok((store.findings(number)?, store.verdicts(number)?))).await?;
+        let mut shown = session.shown(self.shared.hitl.pause_of(session.id).is_some());
         shown["findings"] = findings.into();
+        shown["verdicts"] = verdicts.into();
         if let Some(pause) = self.shared.hitl.pause_of(session.id) {
             let since = Moment::from_millis(pause.since);
             shown["pause"] =
@@ -59,8 +76,16 @@ impl Observatory {
             return Ok(json_reply(200, &self.as_of(session, at).await?));
         }
         let behind = query.number("cursor")?.unwrap_or(0);
-        let count = query.limit()?;
-        Ok(page("steps", self.read(move |store| store.steps(session, behind, count)).await?))
+        let brief = query.get("brief").is_some_and(|brief| brief != "0");
+        let count = if brief { query.limit_up_to(MAX_BRIEF)? } else { query.limit()? };
+        let mut steps = self.read(move |store| store.steps(session, behind, count)).await?;
+        if brief {
+            for row in &mut steps.rows {
+                let cut = shorten(&mut row["log"]);
+                row["cut"] = cut.into();
+            }
+        }
+        Ok(page("steps", steps))
     }
 
     /// What the agent knew and had spent after this many steps.
@@ -68,23 +93,27 @@ impl Observatory {
         let state = self
             .read(move |store| {
                 let (mut step, mut tokens, mut cost, mut behind) = (0, 0_u64, 0.0, 0);
-                let (mut memory, mut intent) = (Vec::new(), String::new());
+                let mut wasted = Wasted::default();
+                let (mut memory, mut added, mut last) = (Vec::new(), Vec::new(), Value::Null);
                 'pages: loop {
                     let page = store.steps(session, behind, 500)?;
-                    for mut row in page.rows {
+                    for row in page.rows {
                         if step == at {
                             break 'pages;
                         }
                         step += 1;
-                        cost += row["cost_usd"].as_f64().unwrap_or(0.0);
-                        let Ok(log) = serde_json::from_value::<DecisionLog>(row["log"].take()) else {
-                            continue;
-                        };
-                        intent = log.cognition.intent;
-                        let delta = log.state_delta.unwrap_or_default();
-                        tokens = tokens.saturating_add(delta.tokens_consumed.unwrap_or(0));
-                        memory.extend(delta.added_to_memory.unwrap_or_default());
+                        let of_step = (row["tokens"].as_u64().unwrap_or(0), row["cost_usd"].as_f64());
+                        tokens = tokens.saturating_add(of_step.0);
+                        cost += of_step.1.unwrap_or(0.0);
+                        if row["redundant"] == true {
+                            wasted.steps += 1;
+                            wasted.tokens = wasted.tokens.saturating_add(of_step.0);
+                            wasted.cost_usd += of_step.1.unwrap_or(0.0);
+                        }
+                        added = row["log"]["state_delta"]["added_to_memory"].as_array().cloned().unwrap_or_default();
+                        memory.extend_from_slice(&added);
                         memory.truncate(MAX_MEMORY);
+                        last = row;
                     }
                     match page.next.and_then(|next| next.parse().ok()) {
                         Some(next) => behind = next,
@@ -92,7 +121,13 @@ impl Observatory {
                     }
                 }
                 Ok(json!({
-                    "step": step, "memory": memory, "tokens": tokens, "cost_usd": cost, "intent": intent,
+                    "step": step, "memory": memory, "memory_added": added, "tokens": tokens, "cost_usd": cost,
+                    "intent": last["log"]["cognition"]["intent"].as_str().unwrap_or_default(),
+                    "entropy_score": last["log"]["cognition"]["entropy_score"],
+                    "wasted": {
+                        "steps": wasted.steps, "tokens": wasted.tokens, "cost_usd": wasted.cost_usd,
+                    },
+                    "row": last,
                 }))
             })
             .await?;
@@ -107,13 +142,17 @@ impl Observatory {
 
     pub(super) async fn show_findings(&self, id: &str, query: &Query, caller: &Caller) -> Answered {
         let session = self.one(id, query, caller).await?.id;
-        let findings = self.read(move |store| store.findings(session)).await?;
-        Ok(json_reply(200, &json!({ "findings": findings })))
+        let (findings, verdicts) =
+            self.read(move |store| Ok((store.findings(session)?, store.verdicts(session)?))).await?;
+        Ok(json_reply(200, &json!({ "findings": findings, "verdicts": verdicts })))
     }
 
     pub(super) async fn search(&self, query: &Query, caller: &Caller) -> Answered {
         let filter = search_filter(query, caller)?;
-        Ok(page("results", self.read(move |store| store.search(&filter)).await?))
+        let started = Instant::now();
+        let Page { rows, next } = self.read(move |store| store.search(&filter)).await?;
+        let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(json_reply(200, &json!({ "results": rows, "next": next, "took_ms": took })))
     }
 
     pub(super) async fn sum_costs(&self, query: &Query, caller: &Caller) -> Answered {
@@ -132,11 +171,13 @@ impl Observatory {
             bucket,
             tenant: tenant_of(query, caller),
             cluster: query.owned("cluster_id"),
+            agent: query.owned("agent"),
+            tool: query.owned("tool"),
+            model: query.owned("model"),
             from,
             to,
         };
-        let cells = self.read(move |store| store.cost(&filter)).await?;
-        Ok(json_reply(200, &json!({ "cells": cells })))
+        Ok(json_reply(200, &self.read(move |store| store.cost(&filter)).await?))
     }
 
     pub(super) async fn show_topology(&self, query: &Query, caller: &Caller) -> Answered {
@@ -158,8 +199,16 @@ impl Observatory {
             // The audit log tells of every tenant.
             return Err(Box::new(error(403, "forbidden", "the audit log is for operators of all tenants")));
         }
-        let (behind, count) = (query.number("cursor")?.unwrap_or(0), query.limit()?);
-        let entries = self.read(move |store| store.audit(behind, count)).await?;
+        let newest_first = query
+            .read("order", "asc or desc", |order| ["asc", "desc"].contains(&order).then(|| order == "desc"))?
+            .unwrap_or(false);
+        let (cursor, count) = (query.number("cursor")?, query.limit()?);
+        let entries = self
+            .read(move |store| match newest_first {
+                true => store.audit_before(cursor.unwrap_or(u64::MAX), count),
+                false => store.audit(cursor.unwrap_or(0), count),
+            })
+            .await?;
         let next =
             entries.last().filter(|_| entries.len() == count as usize).map(|last| last.seq.to_string());
         Ok(json_reply(200, &json!({ "entries": entries, "next": next })))
@@ -173,7 +222,9 @@ impl Observatory {
                 "state": if failure.is_some() { "degraded" } else { "ok" },
                 "reason": failure.map(|problem| problem.code()),
                 "unwritten": self.health().unwritten(),
+                "dropped": self.health().dropped(),
             },
+            "degraded": self.health().degraded(),
         })
     }
 
@@ -209,11 +260,26 @@ pub(super) fn search_filter(query: &Query, caller: &Caller) -> Result<SearchFilt
         tool: query.owned("tool"),
         status: query.owned("status"),
         level: query.owned("severity"),
+        kind: query.owned("kind"),
+        cluster: query.owned("cluster_id"),
         from: query.moment("from")?,
         to: query.moment("to")?,
         before: query.number("cursor")?,
         count: query.limit()?,
     })
+}
+
+/// Cuts the texts of a log for a list; says whether any was longer.
+fn shorten(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) if text.len() > MAX_BRIEF_TEXT => {
+            text.truncate(start_of(text, MAX_BRIEF_TEXT).len());
+            true
+        }
+        Value::Array(members) => members.iter_mut().fold(false, |cut, member| shorten(member) | cut),
+        Value::Object(fields) => fields.values_mut().fold(false, |cut, field| shorten(field) | cut),
+        _ => false,
+    }
 }
 
 fn page(name: &str, Page { rows, next }: Page) -> Response<Reply> {

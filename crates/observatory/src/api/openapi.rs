@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::query::Query;
 use super::reply::{error, json_reply};
-use super::{Answered, ENDPOINTS, PREFIX, Route};
+use super::{Answered, ENDPOINTS, PREFIX, Route, shapes};
 
 /// The JSON Schema of the newest version, or of the one that is asked for.
 pub(crate) fn schema(query: &Query) -> Answered {
@@ -43,7 +43,11 @@ pub(crate) fn document() -> Value {
                 },
             },
         });
-        if endpoint.method != "GET" {
+        if let Some(shape) = shapes::of(endpoint.route) {
+            let schema = json!({ "$ref": format!("#/components/schemas/{shape}") });
+            operation["responses"]["200"]["content"] = json!({ "application/json": { "schema": schema } });
+        }
+        if ["POST", "PUT"].contains(&endpoint.method) {
             operation["requestBody"] = body(endpoint.route);
         }
         path[endpoint.method.to_lowercase()] = operation;
@@ -59,7 +63,7 @@ pub(crate) fn document() -> Value {
         "required": ["field", "message"],
         "properties": { "field": { "type": "string" }, "message": { "type": "string" } },
     });
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": { "title": "Loopbreaker observatory", "version": env!("CARGO_PKG_VERSION") },
         "paths": paths,
@@ -75,7 +79,11 @@ pub(crate) fn document() -> Value {
                 },
             },
         } },
-    })
+    });
+    if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+        schemas.extend(shapes::schemas());
+    }
+    document
 }
 
 fn parameter(name: &str, place: &str, required: bool) -> Value {
@@ -84,18 +92,23 @@ fn parameter(name: &str, place: &str, required: bool) -> Value {
 
 fn queries(route: Route) -> &'static [&'static str] {
     match route {
-        Route::Sessions => &["state", "min_loop", "tenant", "cluster_id", "q", "cursor", "limit"],
+        Route::Sessions => &["state", "min_loop", "tenant", "cluster_id", "q", "sort", "cursor", "limit"],
         Route::Session | Route::Graph | Route::Findings | Route::Order => &["tenant"],
-        Route::Steps => &["tenant", "at", "cursor", "limit"],
+        Route::Steps => &["tenant", "at", "brief", "cursor", "limit"],
         Route::Search => &[
-            "q", "tenant", "session_id", "agent", "tool", "status", "severity", "from", "to", "cursor",
-            "limit",
+            "q", "tenant", "session_id", "agent", "tool", "status", "severity", "kind", "cluster_id", "from",
+            "to", "cursor", "limit",
         ],
-        Route::Export => &["q", "tenant", "session_id", "agent", "tool", "status", "severity", "from", "to"],
-        Route::Cost => &["by", "bucket", "tenant", "cluster_id", "from", "to"],
+        Route::Export => &[
+            "q", "tenant", "session_id", "agent", "tool", "status", "severity", "kind", "cluster_id", "from",
+            "to",
+        ],
+        Route::Cost => &["by", "bucket", "tenant", "cluster_id", "agent", "tool", "model", "from", "to"],
+        Route::Overview => &["since", "tenant"],
+        Route::DropSearch => &["name"],
         Route::Topology => &["tenant", "cluster_id"],
         Route::Violations => &["tenant", "cursor", "limit"],
-        Route::Audit => &["cursor", "limit"],
+        Route::Audit => &["order", "cursor", "limit"],
         Route::Events => &["topics"],
         Route::Schema => &["version"],
         _ => &[],
@@ -117,6 +130,8 @@ fn body(route: Route) -> Value {
         Route::GuardOutcome => &["session_id", "tool", "args", "result", "status"],
         Route::GuardReset => &["session_id", "scope"],
         Route::PutDetectors => &["sentinel", "entropy", "redundancy", "semantic"],
+        Route::TryPolicy => &["policy", "last"],
+        Route::PutPolicy => &["spec"],
         _ => &["name", "query"],
     };
     let properties: Map<String, Value> =

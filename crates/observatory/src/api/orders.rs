@@ -14,6 +14,8 @@ use super::reply::Reply;
 
 /// Searches that are kept for everybody.
 const MAX_SEARCHES: usize = 200;
+/// Bytes of the name and of the query of one of them.
+const MAX_SEARCH: usize = 2_000;
 
 impl Observatory {
     pub(super) async fn take_order(
@@ -62,17 +64,28 @@ impl Observatory {
                 missing.map(|field| (field.to_owned(), "is required".to_owned())).collect();
             return Err(Box::new(violations(&problems)));
         };
-        let saved = self.keep_search(name, query, MAX_SEARCHES, SEARCHES).await?;
+        if name.len() > MAX_SEARCH || query.len() > MAX_SEARCH {
+            let message = format!("must have at most {MAX_SEARCH} bytes");
+            return Err(Box::new(violations(&[("query".to_owned(), message)])));
+        }
+        let saved = self.keep_search(name, Some(query), MAX_SEARCHES, SEARCHES).await?;
         if !saved {
             return Err(Box::new(error(409, "conflict", "200 searches are saved already")));
         }
         Ok(json_reply(201, &json!({ "saved": true })))
     }
+
+    pub(super) async fn drop_search(&self, query: &Query, caller: &Caller) -> Answered {
+        operator_of(caller)?;
+        let name = query.owned("name").unwrap_or_default();
+        self.keep_search(name, None, MAX_SEARCHES, SEARCHES).await?;
+        self.list_searches().await
+    }
 }
 
 const SEARCHES: &str = "searches";
 
-fn operator_of(caller: &Caller) -> Result<&str, Box<Response<Reply>>> {
+pub(super) fn operator_of(caller: &Caller) -> Result<&str, Box<Response<Reply>>> {
     let refusal = || Box::new(error(403, "forbidden", "this needs the role `operator`"));
     caller.operator.as_deref().ok_or_else(refusal)
 }

@@ -55,8 +55,12 @@ impl Query {
     }
 
     pub(crate) fn limit(&self) -> Result<u32, Box<Response<Reply>>> {
+        self.limit_up_to(Self::MAX_PAGE)
+    }
+
+    pub(crate) fn limit_up_to(&self, max: u32) -> Result<u32, Box<Response<Reply>>> {
         let limit = self.number("limit")?.unwrap_or(Self::PAGE);
-        Ok(limit.clamp(1, Self::MAX_PAGE))
+        Ok(limit.clamp(1, max))
     }
 }
 

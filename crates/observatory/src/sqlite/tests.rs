@@ -7,7 +7,7 @@ use super::Sqlite;
 use crate::audit::{self, AuditCheck, Deed};
 use crate::error::StoreError;
 use crate::store::Store;
-use crate::{Arrival, Observatory, Options};
+use crate::{Arrival, Observatory, Options, verify_audit};
 
 fn arrival(number: u8) -> Arrival {
     let log = DecisionLog::builder("a", "coder", "1.0.0")
@@ -36,7 +36,7 @@ fn a_new_file_is_brought_up_to_date_once_and_kept_safe() {
             })
             .unwrap()
     };
-    assert_eq!(pragma("user_version"), "Integer(1)");
+    assert_eq!(pragma("user_version"), "Integer(2)");
     assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
     assert_eq!(pragma("synchronous"), "Integer(2)");
     assert_eq!(pragma("integrity_check"), "Text(\"ok\")");
@@ -48,7 +48,7 @@ fn a_file_of_a_newer_program_is_left_alone() {
     let path = folder.path().join("log.db");
     let newer = Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
-    assert_eq!(Sqlite::open(&path).unwrap_err(), StoreError::TooNew { found: 99, known: 1 });
+    assert_eq!(Sqlite::open(&path).unwrap_err(), StoreError::TooNew { found: 99, known: 2 });
 }
 
 #[test]
@@ -63,22 +63,62 @@ fn a_file_that_is_no_database_is_a_typed_error() {
 async fn a_full_disk_is_told_and_the_next_log_is_taken_when_there_is_room() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.db");
-    drop(open(&path).unwrap());
-    let mut store = Sqlite::open(&path).unwrap();
-    let pages: i64 = store.db.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
-    store.db.pragma_update(None, "max_page_count", pages + 4).unwrap();
-    store.begin().unwrap();
+    let sqlite = Sqlite::open(&path).unwrap();
+    let pages: i64 = sqlite.db.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    sqlite.db.pragma_update(None, "max_page_count", pages + 64).unwrap();
+    let observatory = Observatory::with_store(Options::at(&path), Store::new(sqlite)).unwrap();
+    let mut acknowledged = 0;
     let full = loop {
-        if let Err(error) = store.put_setting("name", &"x".repeat(100_000)) {
-            break error;
+        match observatory.ingest(arrival(acknowledged)).await {
+            Ok(accepted) => assert!(!accepted.unwrap().duplicate),
+            Err(error) => break error,
         }
+        acknowledged += 1;
     };
     assert_eq!(full, StoreError::Full);
-    store.rollback();
-    store.db.pragma_update(None, "max_page_count", 1_000_000).unwrap();
-    store.begin().unwrap();
-    store.put_setting("name", &"x".repeat(100_000)).unwrap();
-    store.commit().unwrap();
+    assert_eq!(observatory.health().failure(), Some(StoreError::Full));
+    assert!(acknowledged > 0);
+    for number in 0..acknowledged {
+        assert!(observatory.ingest(arrival(number)).await.unwrap().unwrap().duplicate, "{number} is lost");
+    }
+    drop(observatory);
+    let roomy = open(&path).unwrap();
+    assert!(!roomy.ingest(arrival(acknowledged)).await.unwrap().unwrap().duplicate);
+    assert_eq!(roomy.health().failure(), None);
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_version_is_brought_up_to_date_with_what_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(super::MIGRATIONS[0]).unwrap();
+    old.execute_batch(
+        "PRAGMA user_version = 1;
+         INSERT INTO tenants VALUES (1, 't');
+         INSERT INTO sessions VALUES (7, 1, 'run', 0, 'normal', 0, 1, 0, 2, 30, 0.5, 0.5, '', '[\"a\"]', 1, 2);
+         INSERT INTO findings VALUES (1, 7, 1, '{\"kind\":\"entropy\"}');",
+    )
+    .unwrap();
+    let log = arrival(1).log;
+    for (number, id) in [(1_u8, 11), (2, 12)] {
+        let text = serde_json::to_string(&log).unwrap();
+        old.execute(
+            "INSERT INTO steps VALUES (?1, 1, 7, ?2, NULL, 0, 5, 5, 'a', '', '', '', 'pending', 'normal', 15,
+                0.25, NULL, X'00', ?3)",
+            rusqlite::params![id, TraceId::from_random_bytes([number; 16]).as_bytes(), text],
+        )
+        .unwrap();
+    }
+    drop(old);
+    let observatory = open(&path).unwrap();
+    observatory.ingest(arrival(9)).await.unwrap().unwrap();
+    let mut store = Store::new(Sqlite::open(&path).unwrap());
+    let steps = store.steps(7, 0, 10).unwrap().rows;
+    let numbers: Vec<i64> = steps.iter().map(|step| step["step"].as_i64().unwrap()).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+    let session = store.session_of(7).unwrap().unwrap();
+    assert_eq!((session.steps, session.wasted.steps), (3, 0));
 }
 
 #[tokio::test]
@@ -149,6 +189,31 @@ async fn a_database_that_is_damaged_while_it_runs_is_an_error_and_no_panic() {
 }
 
 #[tokio::test]
+async fn what_is_too_much_goes_and_what_was_found_later_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let clock = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(1_000));
+    let for_options = std::sync::Arc::clone(&clock);
+    let mut options = Options::at(&path);
+    options.clock = std::sync::Arc::new(move || for_options.fetch_add(1_000, std::sync::atomic::Ordering::Relaxed));
+    options.max_bytes = 4 << 20;
+    let observatory = Observatory::open(options).unwrap();
+    for number in 0..=255 {
+        observatory.ingest(arrival(number)).await.unwrap().unwrap();
+    }
+    let finding = serde_json::json!({ "kind": "repeat" });
+    assert!(observatory.finding("t", "run", finding).await.unwrap());
+    observatory.enforce_retention().await.unwrap();
+    let mut store = Store::new(Sqlite::open(&path).unwrap());
+    assert!(store.used_bytes().unwrap() <= 4 << 20);
+    let session = store.sessions_named("run", None).unwrap().remove(0);
+    let kinds: Vec<serde_json::Value> =
+        store.findings(session.id).unwrap().into_iter().map(|found| found["kind"].clone()).collect();
+    assert!(kinds.contains(&"repeat".into()), "{kinds:?}");
+    assert_eq!(store.topology(None, None, 0).unwrap()["nodes"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn nothing_of_a_forgotten_log_stays_in_the_index() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.db");
@@ -168,15 +233,16 @@ async fn nothing_of_a_forgotten_log_stays_in_the_index() {
         observatory.ingest(arrival).await.unwrap().unwrap();
     }
     drop(observatory);
-    let mut store = Sqlite::open(&path).unwrap();
+    let words = Connection::open(&path).unwrap();
+    let mut store = Store::new(Sqlite::open(&path).unwrap());
     // Every word that was ever put in must be taken out again: one that is spelt otherwise would stay.
-    store.db.execute_batch("CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, search, row)").unwrap();
+    words.execute_batch("CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, search, row)").unwrap();
     let mut words_after = |forgotten: u32| -> i64 {
         store.begin().unwrap();
         assert_eq!(store.forget(i64::MAX, forgotten).unwrap(), forgotten);
         store.commit().unwrap();
-        store.db.execute("INSERT INTO search (search) VALUES ('integrity-check')", []).unwrap();
-        store.db.query_row("SELECT count(*) FROM temp.words", [], |row| row.get(0)).unwrap()
+        words.execute("INSERT INTO search (search) VALUES ('integrity-check')", []).unwrap();
+        words.query_row("SELECT count(*) FROM temp.words", [], |row| row.get(0)).unwrap()
     };
     assert_ne!(words_after(15), 0);
     assert_eq!(words_after(25), 0);
@@ -185,20 +251,23 @@ async fn nothing_of_a_forgotten_log_stays_in_the_index() {
 #[test]
 fn a_changed_or_cut_audit_log_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = Sqlite::open(&folder.path().join("log.db")).unwrap();
+    let path = folder.path().join("log.db");
+    let mut store = Store::new(Sqlite::open(&path).unwrap());
     for operator in ["ann", "ben", "cem"] {
         let deed = Deed { operator, action: "pause", ..Deed::default() };
         audit::append(&mut store, "2026-02-21T10:00:00Z", deed).unwrap();
     }
-    assert_eq!(audit::verify(&mut store).unwrap(), AuditCheck::Intact { entries: 3 });
-    assert!(store.db.execute("UPDATE audit SET operator = 'eve' WHERE seq = 2", []).is_err());
-    assert!(store.db.execute("DELETE FROM audit", []).is_err());
+    let options = Options::at(&path);
+    assert_eq!(verify_audit(&options).unwrap(), AuditCheck::Intact { entries: 3 });
+    let file = Connection::open(&path).unwrap();
+    assert!(file.execute("UPDATE audit SET operator = 'eve' WHERE seq = 2", []).is_err());
+    assert!(file.execute("DELETE FROM audit", []).is_err());
     // Somebody who holds the file can do it all the same, but not unseen.
-    store.db.execute_batch("DROP TRIGGER audit_is_not_changed; DROP TRIGGER audit_is_not_deleted").unwrap();
-    store.db.execute("DELETE FROM audit WHERE seq = 3", []).unwrap();
-    assert_eq!(audit::verify(&mut store).unwrap(), AuditCheck::Broken { seq: 3 });
-    store.db.execute("UPDATE audit SET operator = 'eve' WHERE seq = 2", []).unwrap();
-    assert_eq!(audit::verify(&mut store).unwrap(), AuditCheck::Broken { seq: 2 });
+    file.execute_batch("DROP TRIGGER audit_is_not_changed; DROP TRIGGER audit_is_not_deleted").unwrap();
+    file.execute("DELETE FROM audit WHERE seq = 3", []).unwrap();
+    assert_eq!(verify_audit(&options).unwrap(), AuditCheck::Broken { seq: 3 });
+    file.execute("UPDATE audit SET operator = 'eve' WHERE seq = 2", []).unwrap();
+    assert_eq!(verify_audit(&options).unwrap(), AuditCheck::Broken { seq: 2 });
 }
 
 #[tokio::test]

@@ -43,12 +43,10 @@ fn steps_can_be_played_back_and_looked_at_as_of_any_of_them() {
         server.get(&format!("/sessions/run/steps?limit=3&cursor={}", first["next"].as_str().unwrap()));
     assert_eq!(rest["steps"][1]["log"]["cognition"]["intent"], "intent 4");
     assert_eq!(rest["next"], Value::Null);
-    assert_eq!(
-        server.get("/sessions/run/steps?at=3").1,
-        json!({
-            "step": 3, "memory": ["fact 0", "fact 1", "fact 2"], "tokens": 30, "cost_usd": 2.0, "intent": "intent 2",
-        })
-    );
+    let (_, at) = server.get("/sessions/run/steps?at=3");
+    assert_eq!(at["memory"], json!(["fact 0", "fact 1", "fact 2"]));
+    assert_eq!((&at["step"], &at["tokens"], &at["cost_usd"]), (&json!(3), &json!(30), &json!(2.0)));
+    assert_eq!(at["intent"], "intent 2");
     assert_eq!(server.get("/sessions/run/steps?at=99").1["step"], 5);
 }
 
@@ -154,4 +152,80 @@ fn a_store_that_is_over_its_size_forgets_the_oldest() {
     assert!(runtime.block_on(server.observatory.enforce_retention()).unwrap() >= 100);
     let (_, found) = server.get("/search?limit=1");
     assert_eq!(found["results"][0]["log"]["cognition"]["intent"], "intent 1999", "the newest is there");
+}
+
+/// Where a value is not as its schema says, in words.
+fn misfits(value: &Value, schema: &Value, document: &Value, at: &str) -> Vec<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        let known = name.strip_prefix('#').and_then(|path| document.pointer(path));
+        return known.map_or_else(|| vec![format!("{name} is not there")], |known| misfits(value, known, document, at));
+    }
+    if let Some(any) = schema["anyOf"].as_array() {
+        let tried: Vec<_> = any.iter().map(|schema| misfits(value, schema, document, at)).collect();
+        return if tried.iter().any(Vec::is_empty) { Vec::new() } else { tried.concat() };
+    }
+    if let Some(all) = schema["allOf"].as_array() {
+        return all.iter().flat_map(|schema| misfits(value, schema, document, at)).collect();
+    }
+    let fits = match schema["type"].as_str() {
+        Some("string") => value.is_string(),
+        Some("number") => value.is_number(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("boolean") => value.is_boolean(),
+        Some("null") => value.is_null(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        _ => true,
+    };
+    if !fits {
+        return vec![format!("{at} is {value}, not {}", schema["type"])];
+    }
+    let mut found = Vec::new();
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        found.extend(misfits(item, &schema["items"], document, &format!("{at}[{index}]")));
+    }
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        match value.get(name) {
+            Some(field) => {
+                found.extend(misfits(field, &schema["properties"][name], document, &format!("{at}.{name}")));
+            }
+            None => found.push(format!("{at}.{name} is missing")),
+        }
+    }
+    found
+}
+
+#[test]
+fn answers_are_as_the_document_of_the_api_says() {
+    let server = Server::start();
+    server.observatory.govern(crate::policies::Ladders::shared());
+    for number in 0..6 {
+        let mut log = in_session(number, "run");
+        log["action"] = json!({ "tool_call": "make", "tool_output_summary": "1 error", "status": "failure" });
+        log["cognition"]["intent"] = "build".into();
+        server.accept(&log);
+    }
+    let mut handed = crate::server::behind(7, 5);
+    handed["identity"]["agent_id"] = "b".into();
+    server.accept(&handed);
+    server.post("/decision-logs", &json!({}));
+    server.post("/searches", &json!({ "name": "n", "query": "q" }));
+    server.post("/sessions/run/pause", &json!({}));
+    let (_, document) = server.get("/openapi.json");
+    let mut looked_at = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let schema = &operations["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+        if schema.is_null() {
+            continue;
+        }
+        let path = path.trim_start_matches("/api/v1").replace("{id}", "run");
+        let (status, answer) = server.get(&path);
+        assert_eq!(status, 200, "{path}: {answer}");
+        assert_eq!(misfits(&answer, schema, &document, &path), Vec::<String>::new());
+        looked_at += 1;
+    }
+    assert_eq!(looked_at, 16);
+    let (_, at) = server.get("/sessions/run/steps?at=2");
+    let schema = json!({ "$ref": "#/components/schemas/StateAt" });
+    assert_eq!(misfits(&at, &schema, &document, "at"), Vec::<String>::new());
 }

@@ -42,7 +42,9 @@ fn five_equal_steps_end_in_one_alert_with_seven_fields() {
     );
     let (_, session) = server.get("/sessions/run");
     assert_eq!((&session["state"], &session["loop_score"]), (&json!("loop"), &json!(0.8)));
-    assert_eq!(session["findings"].as_array().unwrap().len(), 1);
+    let detectors: Vec<&Value> =
+        session["findings"].as_array().unwrap().iter().map(|finding| &finding["detector"]).collect();
+    assert_eq!(detectors, ["redundancy", "entropy"], "each of them once");
     assert_eq!(server.get("/sessions?state=loop&min_loop=0.5").1["sessions"].as_array().unwrap().len(), 1);
 }
 

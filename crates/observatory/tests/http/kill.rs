@@ -1,6 +1,7 @@
 //! A process that dies at any moment has lost nothing that it acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use loopbreaker_observatory::{Observatory, Options};
+use loopbreaker_observatory::Observatory;
 use serde_json::Value;
 
 use crate::server::{exchange, id, in_session, serve};
@@ -23,52 +24,69 @@ const ROUNDS: &str = "LOOPBREAKER_TEST_KILLS";
 fn the_server_that_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let folder = Path::new(&folder);
-    let observatory = Arc::new(Observatory::open(Options::at(folder.join("log.db"))).unwrap());
+    let observatory = Arc::new(Observatory::open(crate::backend::options(folder)).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         // A file that has its name has its content: it is written under another one first.
         let unfinished = folder.join("address.unfinished");
-        std::fs::write(&unfinished, listener.local_addr().unwrap().to_string()).unwrap();
+        let address = format!("{} {}", listener.local_addr().unwrap(), std::process::id());
+        std::fs::write(&unfinished, address).unwrap();
         std::fs::rename(unfinished, folder.join("address")).unwrap();
         serve(listener, observatory).await;
     });
 }
 
 /// The other process; it is gone at the latest when its handle is.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    address: SocketAddr,
+    /// The process that serves: another one than the child where that only looks on.
+    pid: u32,
+    pub(crate) address: SocketAddr,
 }
 
 impl Serving {
-    fn start(folder: &Path) -> Self {
+    pub(crate) fn start(folder: &Path) -> Self {
+        Self::start_under(folder, &[])
+    }
+
+    /// Starts it under a command that looks on.
+    pub(crate) fn start_under(folder: &Path, words: &[&str]) -> Self {
         let address = folder.join("address");
         drop(std::fs::remove_file(&address));
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["kill::the_server_that_is_killed", "--exact"])
+        let program = std::env::current_exe().unwrap();
+        let words = words.iter().map(OsStr::new).chain([program.as_os_str()]);
+        let words = words.chain(["kill::the_server_that_is_killed", "--exact"].map(OsStr::new));
+        let words: Vec<&OsStr> = words.collect();
+        let child = Command::new(words[0])
+            .args(&words[1..])
             .env(FOLDER, folder)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .unwrap();
-        let mut serving = Self { child, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
+            .unwrap_or_else(|error| panic!("{words:?}: {error}: run `make setup`"));
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut serving = Self { pid: child.id(), child, address: nowhere };
         let started = Instant::now();
         loop {
             if let Ok(text) = std::fs::read_to_string(&address) {
-                serving.address = text.parse().unwrap();
+                let (address, pid) = text.split_once(' ').unwrap();
+                (serving.address, serving.pid) = (address.parse().unwrap(), pid.parse().unwrap());
                 return serving;
             }
-            assert!(started.elapsed() < Duration::from_secs(30), "the server did not start");
+            assert!(started.elapsed() < Duration::from_secs(60), "the server did not start");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
 
 impl Drop for Serving {
-    /// On Unix this is `kill -9`: the process has no chance to tidy up.
+    /// The process has no chance to tidy up.
     fn drop(&mut self) {
-        self.child.kill().unwrap();
+        drop(Command::new("kill").args(["-9", &self.pid.to_string()]).status());
+        if self.pid == self.child.id() {
+            drop(self.child.kill());
+        }
         self.child.wait().unwrap();
     }
 }
@@ -128,11 +146,7 @@ fn every_acknowledged_log_is_there_once_after_kills_in_the_middle() {
     let (_, _, body) = exchange(address, "GET", "/export", &[], "").unwrap();
     let sessions = exchange(address, "GET", "/sessions", &[], "").unwrap().2;
     drop(serving);
-    let mut kept = BTreeMap::new();
-    for line in body.lines() {
-        let line: Value = serde_json::from_str(line).unwrap();
-        *kept.entry(line["log"]["meta"]["trace_id"].as_str().unwrap().to_owned()).or_insert(0) += 1;
-    }
+    let kept = times_kept(&body);
     assert!(kept.values().all(|count| *count == 1), "one is there twice");
     for number in acknowledged.lock().unwrap().iter() {
         assert!(kept.contains_key(&id(*number)), "{number} was acknowledged and is lost");
@@ -145,4 +159,14 @@ fn every_acknowledged_log_is_there_once_after_kills_in_the_middle() {
         .map(|session| session["steps"].as_u64().unwrap())
         .sum();
     assert_eq!(steps, kept.len() as u64, "what is counted is what is there");
+}
+
+/// How often each step stands in an export.
+pub(crate) fn times_kept(exported: &str) -> BTreeMap<String, u32> {
+    let mut kept = BTreeMap::new();
+    for line in exported.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        *kept.entry(line["log"]["meta"]["trace_id"].as_str().unwrap().to_owned()).or_insert(0) += 1;
+    }
+    kept
 }

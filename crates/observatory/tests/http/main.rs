@@ -3,10 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be sent or read ends its test")]
 
 mod api;
+mod backend;
+mod costs;
 mod entropy;
 mod events;
+mod examples;
+mod fuzz;
 mod graph;
 mod ingest;
 mod kill;
 mod orders;
+mod policies;
+mod power;
 mod server;
+mod traffic;

@@ -35,7 +35,7 @@ impl Server {
     pub(crate) fn start_with(change: impl FnOnce(&mut Options)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(AtomicI64::new(START));
-        let mut options = Options::at(folder.path().join("log.db"));
+        let mut options = crate::backend::options(folder.path());
         let for_options = Arc::clone(&clock);
         options.clock = Arc::new(move || for_options.load(Ordering::Relaxed));
         change(&mut options);

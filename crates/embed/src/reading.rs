@@ -1,0 +1,196 @@
+//! What is asked of a checker, and what it says.
+
+use loopbreaker::Severity;
+
+use crate::recent::Earlier;
+
+/// One delta, to be compared with the last ones of its session.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// Whose it is. Tenants never see each other.
+    pub tenant: &'a str,
+    /// Which of the tenant's sessions; empty for all of them together.
+    pub session: &'a str,
+    /// The newest words and tool calls.
+    pub text: &'a str,
+    /// A hash of the tool results that came with them; equal hashes are unchanged results.
+    pub results: u64,
+    /// Two texts above this similarity say the same.
+    pub threshold: f64,
+    /// What makes a loop of similar texts.
+    pub rule: Rule,
+}
+
+/// What makes a loop of similar texts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// Two or more similar ones with the same names, numbers and paths and with unchanged results; one is a warning.
+    /// Texts that cannot be part of one are not embedded, so `max_similarity` leaves them out.
+    #[default]
+    Intent,
+    /// One similar text is a loop, whatever it names: the literal rule of the design document. Everything is embedded.
+    Literal,
+}
+
+/// What one more delta amounts to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    /// The largest similarity to one of the last deltas that were compared; 0 when there is none.
+    pub max_similarity: f64,
+    /// How many of them are over the threshold.
+    pub similar_count: usize,
+    /// What that means by the question's rule.
+    pub severity: Option<Severity>,
+    /// How it was found out, or why it was not.
+    pub how: How,
+}
+
+/// How a reading came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum How {
+    /// By embeddings.
+    Embedded,
+    /// An equal text was there: no embedding was needed.
+    Exact,
+    /// No earlier text has enough of its words, or the same names: no embedding was needed.
+    Prefiltered,
+    /// It was not checked, since there was no text.
+    NoText,
+    /// It was not checked, on purpose.
+    Skipped(Skipped),
+    /// It could not be checked: something is broken.
+    Degraded(Degraded),
+}
+
+/// Why a check was left out on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Skipped {
+    /// So many texts wait that the answer would come too late.
+    Busy,
+    /// The model is being loaded.
+    Loading,
+}
+
+/// What is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Degraded {
+    /// The answer was not there in time.
+    Timeout,
+    /// No sidecar can be reached, or all of them failed so often that they are left alone for a while.
+    Unavailable,
+    /// The sidecar's own store is away, or lost its index.
+    Store,
+    /// The model cannot be loaded or run.
+    Model,
+    /// The sidecar answered what cannot be.
+    Garbage,
+}
+
+impl How {
+    /// Every way, in the order in which they are counted.
+    pub const ALL: [Self; 11] = [
+        Self::Embedded,
+        Self::Exact,
+        Self::Prefiltered,
+        Self::NoText,
+        Self::Skipped(Skipped::Busy),
+        Self::Skipped(Skipped::Loading),
+        Self::Degraded(Degraded::Timeout),
+        Self::Degraded(Degraded::Unavailable),
+        Self::Degraded(Degraded::Store),
+        Self::Degraded(Degraded::Model),
+        Self::Degraded(Degraded::Garbage),
+    ];
+
+    /// One word for metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Exact => "exact",
+            Self::Prefiltered => "prefiltered",
+            Self::NoText => "no_text",
+            Self::Skipped(_) => "skipped",
+            Self::Degraded(_) => "degraded",
+        }
+    }
+
+    /// One word for why, where something was left out or is broken.
+    pub const fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Skipped(Skipped::Busy) => Some("busy"),
+            Self::Skipped(Skipped::Loading) => Some("loading"),
+            Self::Degraded(Degraded::Timeout) => Some("timeout"),
+            Self::Degraded(Degraded::Unavailable) => Some("unavailable"),
+            Self::Degraded(Degraded::Store) => Some("store"),
+            Self::Degraded(Degraded::Model) => Some("model"),
+            Self::Degraded(Degraded::Garbage) => Some("garbage"),
+            Self::Embedded | Self::Exact | Self::Prefiltered | Self::NoText => None,
+        }
+    }
+}
+
+impl Reading {
+    /// Nothing was compared.
+    pub(crate) const fn nothing(how: How) -> Self {
+        Self { max_similarity: 0.0, similar_count: 0, severity: None, how }
+    }
+
+    /// From the similarity of each earlier delta, where it is known.
+    pub(crate) fn from_pairs<'a>(
+        question: &Question<'_>,
+        how: How,
+        pairs: impl IntoIterator<Item = (Option<&'a Earlier>, f64)>,
+    ) -> Self {
+        let mut votes = Votes::default();
+        for (earlier, similarity) in pairs {
+            votes.add(question.threshold, earlier, similarity);
+        }
+        votes.reading(question, how)
+    }
+
+    /// From numbers alone, when it is not known which earlier delta each of them is about: as many as are similar may
+    /// be the ones with the same names.
+    pub(crate) fn from_counts(question: &Question<'_>, max_similarity: f64, similar: usize, earlier: &[Earlier]) -> Self {
+        let same = earlier.iter().filter(|earlier| earlier.same_names);
+        let unchanged = same.clone().filter(|earlier| earlier.same_results).count();
+        let votes = Votes {
+            max_similarity,
+            similar,
+            same_intent: same.count().min(similar),
+            unchanged: unchanged.min(similar),
+        };
+        votes.reading(question, How::Embedded)
+    }
+}
+
+/// The last deltas, each with its vote.
+#[derive(Debug, Default)]
+struct Votes {
+    max_similarity: f64,
+    similar: usize,
+    same_intent: usize,
+    unchanged: usize,
+}
+
+impl Votes {
+    fn add(&mut self, threshold: f64, earlier: Option<&Earlier>, similarity: f64) {
+        self.max_similarity = self.max_similarity.max(similarity);
+        if similarity <= threshold {
+            return;
+        }
+        self.similar += 1;
+        if let Some(earlier) = earlier.filter(|earlier| earlier.same_names) {
+            self.same_intent += 1;
+            self.unchanged += usize::from(earlier.same_results);
+        }
+    }
+
+    fn reading(self, question: &Question<'_>, how: How) -> Reading {
+        let severity = match (question.rule, self.similar, self.same_intent, self.unchanged) {
+            (Rule::Literal, 1.., ..) | (Rule::Intent, _, _, 2..) => Some(Severity::Loop),
+            (Rule::Intent, _, 1.., _) => Some(Severity::Warning),
+            _ => None,
+        };
+        Reading { max_similarity: self.max_similarity, similar_count: self.similar, severity, how }
+    }
+}

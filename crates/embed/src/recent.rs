@@ -1,0 +1,276 @@
+//! What was said last in each session, as far as this process heard it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use loopbreaker::{Delta, Semantic, SemanticConfig, Timestamp};
+use lru::LruCache;
+
+use crate::desk::Vector;
+use crate::words::Words;
+
+/// The last deltas of many sessions: facts and vectors, and the text only until it has a vector.
+///
+/// Bounded in bytes; the session that was quiet longest goes first.
+#[derive(Debug)]
+pub(crate) struct Recent {
+    shards: Box<[Mutex<Shard>]>,
+    size: usize,
+    ttl_millis: u64,
+    max_bytes: usize,
+    next_id: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Shard {
+    sessions: LruCache<u128, VecDeque<Heard>>,
+    bytes: usize,
+}
+
+/// One delta as it comes in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Saying<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) excerpt: &'a Arc<str>,
+    pub(crate) fingerprint: u128,
+    pub(crate) results: u64,
+    /// Whether the text has to be kept until it has a vector.
+    pub(crate) keep_text: bool,
+}
+
+/// One delta of before, seen from a new one.
+#[derive(Debug, Clone)]
+pub(crate) struct Earlier {
+    pub(crate) id: u64,
+    /// Whether it is the same text.
+    pub(crate) exact: bool,
+    /// Whether its words let it say the same.
+    pub(crate) alike: bool,
+    /// Whether numbers, paths, ids and quoted names are the same.
+    pub(crate) same_names: bool,
+    pub(crate) same_results: bool,
+    pub(crate) body: Body,
+}
+
+/// What there is of a text.
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    /// Its excerpt: nobody needed the vector so far.
+    Text(Arc<str>),
+    Vector(Vector),
+    /// Its vector is kept elsewhere.
+    Elsewhere,
+}
+
+#[derive(Debug)]
+struct Heard {
+    id: u64,
+    at: u64,
+    fingerprint: u128,
+    words: Words,
+    results: u64,
+    /// A detector that has heard this delta alone: it knows the names in it without keeping the text.
+    names: Semantic,
+    body: Body,
+}
+
+const SHARDS: usize = 16;
+
+impl Recent {
+    pub(crate) fn new(size: usize, ttl_millis: u64, max_bytes: usize) -> Self {
+        let shard = || Mutex::new(Shard { sessions: LruCache::unbounded(), bytes: 0 });
+        Self {
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            size: size.max(1),
+            ttl_millis,
+            max_bytes: max_bytes / SHARDS,
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    /// Takes a delta in, and says how it stands to the last ones, newest first. Two deltas at once see each other: one
+    /// of them is the earlier.
+    pub(crate) fn hear(&self, session: u128, saying: &Saying<'_>, now: u64) -> (u64, Vec<Earlier>) {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let words = Words::of(saying.excerpt);
+        let mut shard = self.shard(session);
+        let heard = shard.take(session, now, self.ttl_millis, self.size);
+        let earlier = heard.iter().rev().map(|heard| heard.seen_from(saying, &words)).collect();
+        let body = if saying.keep_text { Body::Text(Arc::clone(saying.excerpt)) } else { Body::Elsewhere };
+        let (fingerprint, results) = (saying.fingerprint, saying.results);
+        shard.put(session, heard, Heard { id, at: now, fingerprint, words, results, names: names(saying.text), body });
+        while shard.bytes > self.max_bytes
+            && let Some((_, gone)) = shard.sessions.pop_lru()
+        {
+            shard.bytes -= bytes_of(&gone);
+        }
+        (id, earlier)
+    }
+
+    /// Gives deltas of a session their vectors.
+    pub(crate) fn embedded(&self, session: u128, vectors: &[(u64, Vector)]) {
+        let mut shard = self.shard(session);
+        let Some(mut heard) = shard.sessions.pop(&session) else { return };
+        shard.bytes -= bytes_of(&heard);
+        for heard in &mut heard {
+            if let Some((_, vector)) = vectors.iter().find(|(id, _)| *id == heard.id) {
+                heard.body = Body::Vector(Arc::clone(vector));
+            }
+        }
+        shard.bytes += bytes_of(&heard);
+        shard.sessions.put(session, heard);
+    }
+
+    /// Sessions that are remembered.
+    pub(crate) fn sessions(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).sessions.len()).sum()
+    }
+
+    fn shard(&self, session: u128) -> MutexGuard<'_, Shard> {
+        lock(&self.shards[session as usize % SHARDS])
+    }
+}
+
+impl Shard {
+    /// What is remembered of a session, without what is too old or one too many.
+    fn take(&mut self, session: u128, now: u64, ttl_millis: u64, size: usize) -> VecDeque<Heard> {
+        let Some(mut heard) = self.sessions.pop(&session) else { return VecDeque::new() };
+        self.bytes -= bytes_of(&heard);
+        heard.retain(|heard| now.saturating_sub(heard.at) < ttl_millis);
+        while heard.len() > size {
+            heard.pop_front();
+        }
+        heard
+    }
+
+    fn put(&mut self, session: u128, mut heard: VecDeque<Heard>, new: Heard) {
+        heard.push_back(new);
+        self.bytes += bytes_of(&heard);
+        self.sessions.put(session, heard);
+    }
+}
+
+impl Heard {
+    fn seen_from(&self, saying: &Saying<'_>, words: &Words) -> Earlier {
+        let exact = self.fingerprint == saying.fingerprint;
+        let alike = exact || self.words.may_say(words);
+        Earlier {
+            id: self.id,
+            exact,
+            alike,
+            same_names: exact || (alike && self.names_are_those_of(saying.text)),
+            same_results: self.results == saying.results,
+            body: self.body.clone(),
+        }
+    }
+
+    /// Asks the detector, which knows what a name is: a like delta with the same names is a warning to it.
+    fn names_are_those_of(&self, text: &str) -> bool {
+        let delta = Delta { text: bounded(text), vector: &SAME, results: 0 };
+        let config = SemanticConfig { threshold: 0.5, ..SemanticConfig::default() };
+        self.names.clone().observe(&delta, &config, Timestamp::from_secs(0)).severity.is_some()
+    }
+}
+
+/// Every delta has this direction where only names are compared.
+const SAME: [f32; 1] = [1.0];
+
+/// Bytes of a text in which names are looked for.
+const NAMED: usize = 64 * 1_024;
+
+fn names(text: &str) -> Semantic {
+    let mut names = Semantic::default();
+    let delta = Delta { text: bounded(text), vector: &SAME, results: 0 };
+    names.observe(&delta, &SemanticConfig::default(), Timestamp::from_secs(0));
+    names
+}
+
+fn bounded(text: &str) -> &str {
+    let end = (0..=NAMED.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    &text[..end]
+}
+
+/// What a session takes, about: the detector's own hashes are counted as if each text had a dozen names.
+fn bytes_of(heard: &VecDeque<Heard>) -> usize {
+    let body = |body: &Body| match body {
+        Body::Text(text) => text.len() + 32,
+        Body::Vector(vector) => 4 * vector.len() + 32,
+        Body::Elsewhere => 0,
+    };
+    128 + heard.iter().map(|heard| size_of::<Heard>() + 512 + body(&heard.body)).sum::<usize>()
+}
+
+fn lock(mutex: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Body, Earlier, Recent, Saying};
+    use crate::keyed::Keyed;
+
+    const HOUR: u64 = 3_600_000;
+
+    fn hear(recent: &Recent, session: u128, text: &str, results: u64, now: u64) -> Vec<Earlier> {
+        let keyed = Keyed { seed: 7 };
+        let excerpt: Arc<str> = text.into();
+        let saying =
+            Saying { text, excerpt: &excerpt, fingerprint: keyed.text(text), results, keep_text: true };
+        recent.hear(session, &saying, now).1
+    }
+
+    #[test]
+    fn the_last_five_are_seen_newest_first() {
+        let recent = Recent::new(5, HOUR, 1 << 20);
+        for number in 0..8 {
+            hear(&recent, 1, &format!("step {number}"), number, 0);
+        }
+        let earlier = hear(&recent, 1, "step 7", 6, 0);
+        assert_eq!(earlier.iter().map(|earlier| earlier.exact).collect::<Vec<_>>(), [true, false, false, false, false]);
+        assert_eq!(earlier.iter().position(|earlier| earlier.same_results), Some(1));
+    }
+
+    #[test]
+    fn numbers_tell_apart() {
+        let recent = Recent::new(5, HOUR, 1 << 20);
+        hear(&recent, 1, "open page 3 of the report", 0, 0);
+        let earlier = hear(&recent, 1, "open page 4 of the report", 0, 0);
+        assert!(earlier[0].alike && !earlier[0].same_names);
+        assert!(hear(&recent, 1, "now open the page 4 of that report", 0, 0)[0].same_names);
+    }
+
+    #[test]
+    fn sessions_and_times_are_apart() {
+        let recent = Recent::new(5, HOUR, 1 << 20);
+        hear(&recent, 1, "go", 0, 0);
+        assert!(hear(&recent, 2, "go", 0, 0).is_empty());
+        assert_eq!(hear(&recent, 1, "go", 0, HOUR - 1).len(), 1);
+        assert_eq!(hear(&recent, 1, "go", 0, 2 * HOUR - 2).len(), 1);
+        assert!(hear(&recent, 1, "go", 0, 4 * HOUR).is_empty());
+    }
+
+    #[test]
+    fn a_vector_takes_the_place_of_the_text() {
+        let recent = Recent::new(5, HOUR, 1 << 20);
+        hear(&recent, 1, "go", 0, 0);
+        let id = hear(&recent, 1, "go", 0, 0)[0].id;
+        recent.embedded(1, &[(id, Arc::from([1.0, 0.0].as_slice()))]);
+        let earlier = hear(&recent, 1, "go", 0, 0);
+        assert!(matches!((&earlier[0].body, &earlier[1].body), (Body::Text(_), Body::Vector(_))));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_quiet_go_first() {
+        let recent = Recent::new(5, HOUR, 16 * 64 * 1_024);
+        for session in 0..4_000 {
+            hear(&recent, session, &"some words of a text ".repeat(40), 0, 0);
+            hear(&recent, 16, "I go on", 0, 0);
+        }
+        assert!(recent.sessions() < 1_200, "{}", recent.sessions());
+        assert_eq!(hear(&recent, 16, "I go on", 0, 0).len(), 5);
+        assert!(hear(&recent, 0, "go", 0, 0).is_empty());
+    }
+}

@@ -1,0 +1,10 @@
+//! The embeddings beside their reference, the stores on real servers, the sidecar as a real process.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+mod engines;
+mod faults;
+mod proto;
+mod reference;
+mod server;
+mod sidecar;
+mod stores;

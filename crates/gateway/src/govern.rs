@@ -1,0 +1,133 @@
+//! Policies as people see and change them at run time: those of the config, with overrides above them.
+
+use std::sync::{Arc, Weak};
+
+use loopbreaker::DetectorsConfig;
+use loopbreaker_config::{Config, Policy};
+use loopbreaker_observatory::Policies;
+use serde_json::{Value, json};
+
+use crate::state::{Shared, today};
+
+/// What the observatory knows of our policies.
+#[derive(Debug)]
+pub(crate) struct Governed(Weak<Shared>);
+
+/// One thing that is wrong with a policy: the field, and what to write instead.
+type Wrong = Vec<(String, String)>;
+
+impl Governed {
+    /// The policies of a gateway, which may end before those who ask about them.
+    pub(crate) fn of(shared: &Arc<Shared>) -> Self {
+        Self(Arc::downgrade(shared))
+    }
+}
+
+impl Policies for Governed {
+    fn list(&self) -> Value {
+        let Some(shared) = self.0.upgrade() else { return json!({ "policies": [] }) };
+        let settings = shared.settings();
+        let overridden = shared.overrides();
+        let written = settings.config.policies_in_force();
+        let is_default = shared.is_default_policy();
+        let show = |policy: &Policy| {
+            let is_overridden = overridden.iter().any(|own| own.id == policy.id);
+            let source = match (is_overridden, is_default) {
+                (true, _) => "override",
+                (false, true) => "default",
+                (false, false) => "file",
+            };
+            let mut shown = policy.to_json();
+            shown["mode"] = shown["spec"]["mode"].clone();
+            shown["source"] = source.into();
+            shown["overridden"] = is_overridden.into();
+            shown
+        };
+        let policies: Vec<Value> = written.iter().map(show).collect();
+        let switches = settings.config.kill_switches.iter().map(
+            |switch| json!({ "key": switch.key.to_string(), "value": switch.value, "reason": switch.reason }),
+        );
+        json!({
+            "policies": policies,
+            "global_shadow": settings.config.global_shadow.is_on(today()),
+            "kill_switches": switches.collect::<Vec<_>>(),
+        })
+    }
+
+    fn checked(&self, id: &str, spec: &Value) -> Result<Value, Wrong> {
+        read(id, spec).map(|policy| policy.to_json()["spec"].clone())
+    }
+
+    fn replace(&self, overrides: &[(String, Value)]) {
+        let Some(shared) = self.0.upgrade() else { return };
+        // What was sound when it was kept may not be after an update; then the config's own policy stays.
+        let sound = overrides.iter().filter_map(|(id, spec)| read(id, spec).ok());
+        shared.set_overrides(sound.collect());
+    }
+
+    fn detectors(&self, spec: &Value) -> Result<DetectorsConfig, Wrong> {
+        let policy = read("tried", spec)?;
+        let usual = self.0.upgrade().map(|shared| shared.settings().config.detectors.clone());
+        let mut detectors = usual.unwrap_or_default();
+        if let Some(loops) = policy.tool_loops {
+            detectors.ladder = loops.ladder;
+        }
+        Ok(detectors)
+    }
+}
+
+/// A policy as it came over the wire, read as the config file would be.
+fn read(id: &str, spec: &Value) -> Result<Policy, Wrong> {
+    let text = json!({ "policies": [{ "id": id, "spec": spec }] }).to_string();
+    let config = Config::parse(&text).map_err(|problems| {
+        let told = problems.into_iter().map(|problem| {
+            let field = problem.path.strip_prefix("policies[0].").unwrap_or(&problem.path).to_owned();
+            let hint = problem.hint.map_or_else(String::new, |hint| format!("; {hint}"));
+            (field, format!("{}{hint}", problem.message))
+        });
+        told.collect::<Wrong>()
+    })?;
+    config.policies.into_iter().next().ok_or_else(|| vec![("spec".to_owned(), "says nothing".to_owned())])
+}
+
+/// The config with overrides above its own policies: in place of those of the same id, else behind them.
+pub(crate) fn with_overrides(mut config: Config, overrides: &[Policy]) -> Config {
+    if overrides.is_empty() {
+        return config;
+    }
+    let mut policies = config.policies_in_force().into_owned();
+    for own in overrides {
+        match policies.iter_mut().find(|policy| policy.id == own.id) {
+            Some(policy) => *policy = own.clone(),
+            None => policies.push(own.clone()),
+        }
+    }
+    config.policies = policies;
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use loopbreaker_config::{Config, Mode};
+    use serde_json::json;
+
+    use super::{read, with_overrides};
+
+    #[test]
+    fn an_override_stands_in_place_of_the_policy_of_its_name() {
+        let shadow = read("default", &json!({ "mode": "shadow" })).unwrap();
+        let more = read("more", &json!({})).unwrap();
+        let config = with_overrides(Config::default(), &[shadow, more]);
+        let modes: Vec<_> = config.policies.iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
+        assert_eq!(modes, [("default", Mode::Shadow), ("more", Mode::Enforce)]);
+        assert_eq!(with_overrides(Config::default(), &[]), Config::default());
+    }
+
+    #[test]
+    fn every_problem_of_a_policy_is_told_by_its_field() {
+        let wrong = read("x", &json!({ "mode": "maybe", "tool_loops": { "enabled": true, "ladder": [] } }));
+        let fields: Vec<_> = wrong.unwrap_err().into_iter().map(|(field, _)| field).collect();
+        assert_eq!(fields, ["spec.mode", "spec.tool_loops.ladder"]);
+        assert_eq!(read("x", &json!(7)).unwrap_err()[0].0, "spec");
+    }
+}

@@ -1,0 +1,201 @@
+//! Traffic on its way into the decision log: handed over on the request's path, written down beside it.
+//!
+//! A request hands over what its transcript shows that was not known before, what was thought of it, and what was
+//! answered. One thread, the clerk, turns that into logs. The queue between them is bounded: what finds no room is
+//! counted, and no model call waits for it.
+
+mod clerk;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::time::{Duration, SystemTime};
+
+use loopbreaker::{Action, Role, Status, Step};
+use loopbreaker_dialect::{Answer, Dialect};
+use loopbreaker_observatory::Observatory;
+use loopbreaker_record::TraceId;
+use serde_json::Value;
+
+use crate::sessions::SessionKey;
+use clerk::Clerk;
+
+/// Takes in what happens.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    queue: SyncSender<Entry>,
+    dropped: AtomicU64,
+}
+
+/// Whose request it is that something is told of.
+#[derive(Debug, Clone)]
+pub(crate) struct Who {
+    pub(crate) tenant: Arc<str>,
+    pub(crate) session: Arc<str>,
+    pub(crate) key: SessionKey,
+    pub(crate) agent: Arc<str>,
+    pub(crate) model: Option<Box<str>>,
+    pub(crate) dialect: Option<Dialect>,
+    pub(crate) at: SystemTime,
+}
+
+/// Something that happened to a request.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    /// Its transcript shows steps that were not known before.
+    Heard(Who, Vec<Heard>),
+    /// Something was thought of it.
+    Judged(Who, Judged),
+    /// It was answered.
+    Answered(Who, Box<Answered>),
+    /// It was refused.
+    Refused(Who, Refused),
+    /// Its session is paused by the verdict on it.
+    Paused(Who, Arc<str>, String),
+    /// Everything before this is written down by the time that this is answered.
+    Flush(SyncSender<()>),
+}
+
+/// A step of a transcript, in words of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// Its place in the transcript.
+    pub(crate) position: usize,
+    pub(crate) round: Option<u64>,
+    pub(crate) from_outside: bool,
+    pub(crate) thought: Option<Box<str>>,
+    pub(crate) tool: Option<Box<str>>,
+    pub(crate) args: Option<Box<str>>,
+    pub(crate) result: Option<Box<str>>,
+    pub(crate) status: Option<Status>,
+}
+
+/// What was thought of a request.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) findings: Vec<Value>,
+    pub(crate) verdict: Thought,
+}
+
+/// A verdict, or what it would have been.
+#[derive(Debug)]
+pub(crate) struct Thought {
+    pub(crate) action: Action,
+    pub(crate) enforced: bool,
+    pub(crate) policy: Option<Arc<str>>,
+    pub(crate) kind: Option<&'static str>,
+    pub(crate) message: Option<String>,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    /// The place in the transcript of the first step that the answer adds.
+    pub(crate) position: usize,
+    pub(crate) answer: Answer,
+    pub(crate) tokens: u64,
+    pub(crate) cost_micros: u64,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) position: usize,
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+impl Journal {
+    /// Entries that may wait. Each holds at most a few texts of [`Heard::MAX_TEXT`] bytes.
+    const MAX_WAITING: usize = 4_096;
+
+    /// Starts the clerk.
+    pub(crate) fn open(observatory: Arc<Observatory>) -> io::Result<Self> {
+        let (queue, entries) = mpsc::sync_channel(Self::MAX_WAITING);
+        let thread = std::thread::Builder::new().name("journal".to_owned());
+        thread.spawn(move || {
+            let mut clerk = Clerk::new(observatory);
+            for entry in entries {
+                clerk.write(entry);
+            }
+        })?;
+        Ok(Self { queue, dropped: AtomicU64::new(0) })
+    }
+
+    /// Hands something over, without waiting.
+    pub(crate) fn tell(&self, entry: Entry) {
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.queue.try_send(entry) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How much found no room.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Waits until everything that was handed over is written down, for at most `limit`.
+    pub(crate) fn flush(&self, limit: Duration) {
+        let (done, is_done) = mpsc::sync_channel(1);
+        if self.queue.send(Entry::Flush(done)).is_ok() {
+            // Too late is too late: the process ends all the same.
+            is_done.recv_timeout(limit).ok();
+        }
+    }
+}
+
+impl Heard {
+    /// More of one text is not kept.
+    const MAX_TEXT: usize = 16 << 10;
+    /// More steps of one request are not kept; the oldest of a long transcript are left out.
+    pub(crate) const MAX_STEPS: usize = 256;
+
+    /// A step in words of its own.
+    pub(crate) fn of(position: usize, step: &Step<'_>) -> Self {
+        let kept = |text: Option<&str>| text.map(|text| start_of(text, Self::MAX_TEXT).into());
+        Self {
+            position,
+            round: step.round,
+            from_outside: !matches!(step.role, Role::Agent(_)),
+            thought: kept(step.thought),
+            tool: step.tool.map(|tool| tool_name(tool).into()),
+            args: step.args.map(input),
+            result: kept(step.result),
+            status: step.status,
+        }
+    }
+}
+
+/// The name of the log about one step: the same however often its transcript is read.
+pub(crate) fn trace_id(
+    session: SessionKey,
+    position: usize,
+    tool: Option<&str>,
+    args: Option<&str>,
+) -> TraceId {
+    let fingerprint = tool.map(|tool| loopbreaker::Fingerprint::of_call(tool, args));
+    let fingerprint = fingerprint.as_ref().map_or(&[][..], |fingerprint| fingerprint.as_bytes());
+    TraceId::derived(&[&session.0.to_le_bytes(), &position.to_le_bytes(), fingerprint])
+}
+
+/// A tool's name, as it is kept.
+pub(crate) fn tool_name(tool: &str) -> &str {
+    start_of(tool, 256)
+}
+
+/// Arguments as JSON text. What is too long, or no JSON at all, is kept as a JSON string.
+pub(crate) fn input(args: &str) -> Box<str> {
+    if args.len() <= Heard::MAX_TEXT && serde_json::from_str::<&serde_json::value::RawValue>(args).is_ok() {
+        return args.into();
+    }
+    Value::from(start_of(args, Heard::MAX_TEXT)).to_string().into()
+}
+
+/// As much of a text as fits into so many bytes.
+fn start_of(text: &str, bytes: usize) -> &str {
+    let end = (0..=text.len().min(bytes)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
+}

@@ -1,0 +1,285 @@
+//! Makes decision logs of traffic.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use loopbreaker::{Action, Outcome};
+use loopbreaker_observatory::{Arrival, Completion, Observatory, Order, Usage, Verdict};
+use loopbreaker_record::{Action as Deed, Cognition, DecisionLog, Identity, Meta, Moment, Status, TraceId};
+use lru::LruCache;
+use serde_json::{Map, Value};
+
+use super::{Answered, Entry, Heard, Judged, Refused, Who, input, start_of, tool_name, trace_id};
+use crate::sessions::SessionKey;
+
+/// What is remembered of the sessions that were written about last.
+pub(super) struct Clerk {
+    observatory: Arc<Observatory>,
+    runs: LruCache<SessionKey, Run>,
+}
+
+/// What is remembered of one session. Without it nothing is lost but the order of its newest round.
+#[derive(Debug, Default)]
+struct Run {
+    /// What was said last from outside, which is what the agent is after.
+    asked: Option<Box<str>>,
+    /// The round of the newest step, the step that led to it, and that step itself.
+    round: Option<u64>,
+    parent: Option<TraceId>,
+    newest: Option<TraceId>,
+    /// Calls that were answered to the agent and have not come back with a result.
+    open: Vec<TraceId>,
+    /// Steps that are written down already, the newest ones, with their places in the transcript.
+    known: Vec<(usize, TraceId)>,
+    /// Whether the last verdict was another than to allow.
+    is_marked: bool,
+}
+
+impl Clerk {
+    const MAX_RUNS: usize = 20_000;
+
+    pub(super) fn new(observatory: Arc<Observatory>) -> Self {
+        let runs =
+            LruCache::new(std::num::NonZero::new(Self::MAX_RUNS).unwrap_or(std::num::NonZero::<usize>::MIN));
+        Self { observatory, runs }
+    }
+
+    /// Writes an entry down. What finds no room in the store's queue is counted there.
+    pub(super) fn write(&mut self, entry: Entry) {
+        match entry {
+            Entry::Heard(who, steps) => {
+                for step in &steps {
+                    self.heard(&who, step);
+                }
+            }
+            Entry::Judged(who, judged) => self.judged(&who, judged),
+            Entry::Answered(who, answered) => self.answered(&who, *answered),
+            Entry::Refused(who, refused) => self.refused(&who, &refused),
+            Entry::Paused(who, session, reason) => {
+                let order = Order::Pause { reason };
+                self.observatory.note_order(Arc::clone(&who.tenant), session.to_string(), "gateway", order);
+            }
+            // Whoever asked may have gone.
+            Entry::Flush(done) => {
+                self.observatory.flush();
+                done.send(()).ok();
+            }
+        }
+    }
+
+    fn heard(&mut self, who: &Who, step: &Heard) {
+        let run = self.runs.get_or_insert_mut(who.key, Run::default);
+        if step.from_outside {
+            run.asked = step.thought.as_deref().map(|text| start_of(text, MAX_INTENT).into());
+            return;
+        }
+        let (tool, args) = (step.tool.as_deref(), step.args.as_deref());
+        let id = trace_id(who.key, step.position, tool, args);
+        let (status, output) = outcome(step);
+        if let Some(at) = run.open.iter().position(|open| *open == id) {
+            run.open.remove(at);
+            self.observatory.complete(Completion {
+                tenant: Arc::clone(&who.tenant),
+                session: who.session.to_string(),
+                trace_id: id,
+                status,
+                output,
+            });
+            return;
+        }
+        if run.knows(id) {
+            return;
+        }
+        if step.round.is_none() || step.round != run.round {
+            (run.round, run.parent) = (step.round, run.newest);
+        }
+        let log = run.log(who, (step.position, id), step.thought.as_deref(), tool, args, (status, output));
+        self.note(who, log);
+    }
+
+    fn answered(&mut self, who: &Who, answered: Answered) {
+        let run = self.runs.get_or_insert_mut(who.key, Run::default);
+        (run.round, run.parent) = (None, run.newest);
+        let text = Some(answered.answer.text.as_str()).filter(|text| !text.trim_ascii().is_empty());
+        let mut logs = Vec::new();
+        for (index, call) in answered.answer.calls.iter().enumerate() {
+            let args = input(&call.args);
+            let (tool, args) = (tool_name(&call.tool), Some(&*args));
+            let id = trace_id(who.key, answered.position + index, Some(tool), args);
+            if run.knows(id) {
+                continue;
+            }
+            run.open.push(id);
+            let place = answered.position + index;
+            logs.push(run.log(who, (place, id), text, Some(tool), args, (Status::Pending, None)));
+        }
+        if answered.answer.calls.is_empty() {
+            let id = trace_id(who.key, answered.position, None, None);
+            let said = text.map(|text| start_of(text, Heard::MAX_TEXT).to_owned());
+            logs.push(run.log(who, (answered.position, id), None, None, None, (Status::Success, said)));
+        }
+        let excess = run.open.len().saturating_sub(MAX_OPEN);
+        run.open.drain(..excess);
+        let first = logs.first().map(|log| log.meta.trace_id);
+        for log in logs {
+            self.note(who, log);
+        }
+        if answered.tokens > 0 || answered.cost_micros > 0 {
+            self.observatory.note_usage(Usage {
+                tenant: Arc::clone(&who.tenant),
+                session: who.session.to_string(),
+                trace_id: first,
+                model: who.model.as_deref().map(str::to_owned),
+                tokens: answered.tokens,
+                cost_usd: answered.cost_micros as f64 / 1e6,
+            });
+        }
+    }
+
+    fn refused(&mut self, who: &Who, refused: &Refused) {
+        let run = self.runs.get_or_insert_mut(who.key, Run::default);
+        let id = TraceId::derived(&[
+            &who.key.0.to_le_bytes(),
+            &refused.position.to_le_bytes(),
+            refused.code.as_bytes(),
+            &millis(who.at).to_le_bytes(),
+        ]);
+        (run.round, run.parent) = (None, run.newest);
+        let why = format!("{}: {}", refused.code, refused.message);
+        let log = run.log(who, (refused.position, id), None, None, None, (Status::Skipped, Some(why)));
+        self.note(who, log);
+    }
+
+    fn judged(&mut self, who: &Who, judged: Judged) {
+        let run = self.runs.get_or_insert_mut(who.key, Run::default);
+        for mut finding in judged.findings {
+            run.name_steps(&mut finding);
+            self.observatory.note_finding(Arc::clone(&who.tenant), who.session.to_string(), finding);
+        }
+        let thought = judged.verdict;
+        let is_marked = thought.action != Action::Allow;
+        if !is_marked && !run.is_marked {
+            return;
+        }
+        run.is_marked = is_marked;
+        self.observatory.note_verdict(Verdict {
+            tenant: Arc::clone(&who.tenant),
+            session: who.session.to_string(),
+            action: thought.action,
+            enforced: thought.enforced,
+            policy: thought.policy.map(|policy| policy.to_string()),
+            kind: thought.kind.map(str::to_owned),
+            message: thought.message,
+        });
+    }
+
+    fn note(&self, who: &Who, log: DecisionLog) {
+        let session = Some(who.session.to_string());
+        self.observatory.note(Arrival { tenant: Arc::clone(&who.tenant), session, log });
+    }
+}
+
+impl Run {
+    fn knows(&self, id: TraceId) -> bool {
+        self.known.iter().any(|(_, known)| *known == id)
+    }
+
+    /// Names the steps that prove a finding as the log does; it knows them by their places in the transcript.
+    fn name_steps(&self, finding: &mut Value) {
+        let name = |place: &Value| {
+            let place = usize::try_from(place.as_u64()?).ok()?;
+            let (_, id) = self.known.iter().rev().find(|(known, _)| *known == place)?;
+            Some(Value::from(id.to_string()))
+        };
+        if let Some(step) = name(&finding["step"]) {
+            finding["trace_id"] = step;
+        }
+        if let Some(evidence) = finding["evidence"].as_array() {
+            finding["traces"] = evidence.iter().filter_map(name).collect();
+        }
+    }
+
+    /// The log of one step, which is the newest from now on.
+    fn log(
+        &mut self,
+        who: &Who,
+        (place, id): (usize, TraceId),
+        thought: Option<&str>,
+        tool: Option<&str>,
+        args: Option<&str>,
+        (status, output): (Status, Option<String>),
+    ) -> DecisionLog {
+        self.newest = Some(id);
+        if self.known.len() >= MAX_KNOWN {
+            self.known.drain(..MAX_KNOWN / 2);
+        }
+        self.known.push((place, id));
+        let intent = thought.or(self.asked.as_deref()).or(tool).unwrap_or("answer");
+        let mut extensions = Map::new();
+        if let Some(model) = &who.model {
+            extensions.insert("model".to_owned(), Value::from(&**model));
+        }
+        DecisionLog {
+            meta: Meta {
+                trace_id: id,
+                parent_step_id: self.parent.filter(|parent| *parent != id),
+                timestamp: Moment::from_millis(millis(who.at)),
+                cluster_id: None,
+                session_id: None,
+            },
+            identity: Identity {
+                agent_id: who.agent.to_string(),
+                agent_type: who.dialect.map_or("client", |dialect| dialect.as_str()).to_owned(),
+                capability_version: FORM.to_owned(),
+            },
+            cognition: Cognition {
+                intent: start_of(intent, MAX_INTENT).to_owned(),
+                reasoning_chain: thought
+                    .filter(|text| text.len() > MAX_INTENT)
+                    .map(|text| vec![text.to_owned()]),
+                confidence_score: None,
+                strategy_used: None,
+                entropy_score: None,
+            },
+            action: Deed {
+                tool_call: tool.map(str::to_owned),
+                tool_input: args.map(str::to_owned),
+                tool_output_summary: output,
+                status,
+            },
+            state_delta: None,
+            control: None,
+            extensions,
+        }
+    }
+}
+
+/// How a step ended, and what came of it.
+fn outcome(step: &Heard) -> (Status, Option<String>) {
+    use loopbreaker::Status as Seen;
+    let status = match step.status {
+        Some(Seen::Success) => Status::Success,
+        Some(Seen::Failure) => Status::Failure,
+        Some(Seen::Skipped) => Status::Skipped,
+        // A call that the transcript goes on from without a result never brought one.
+        Some(Seen::Pending) | None => match step.result.as_deref() {
+            None if step.tool.is_some() => Status::Skipped,
+            Some(result) if Outcome::of(result).failed() => Status::Failure,
+            _ => Status::Success,
+        },
+    };
+    let output = step.result.as_deref().or(step.thought.as_deref().filter(|_| step.tool.is_none()));
+    (status, output.map(str::to_owned))
+}
+
+fn millis(at: SystemTime) -> i64 {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The form of the logs: the second one allows fields of our own.
+const FORM: &str = "2.0.0";
+const MAX_INTENT: usize = 400;
+/// Calls of one session that may wait for their results.
+const MAX_OPEN: usize = 128;
+const MAX_KNOWN: usize = 512;

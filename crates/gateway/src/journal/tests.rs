@@ -1,0 +1,131 @@
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use loopbreaker::{RedundancyConfig, RedundancyRules, Step};
+use loopbreaker_dialect::{Answer, Call, Dialect, read_request};
+use loopbreaker_observatory::{Caller, Observatory, Options};
+use serde_json::Value;
+
+use super::{Answered, Entry, Heard, Journal, Who};
+use crate::loops::LoopState;
+use crate::sessions::SessionKey;
+
+fn who() -> Who {
+    Who {
+        tenant: "acme".into(),
+        session: "run-17".into(),
+        key: SessionKey(17),
+        agent: "coder".into(),
+        model: Some("gpt-5".into()),
+        dialect: Some(Dialect::Chat),
+        at: SystemTime::now(),
+    }
+}
+
+fn call(id: &str, path: &str) -> Call {
+    Call { id: id.to_owned(), tool: "read_file".to_owned(), args: format!(r#"{{"path":"{path}"}}"#) }
+}
+
+/// A conversation as the gateway sees it: requests that carry ever more of a transcript, and answers to them.
+struct Talk {
+    loops: LoopState,
+    heard: usize,
+    messages: Vec<String>,
+}
+
+impl Talk {
+    fn new() -> Self {
+        let rules = RedundancyRules::compile(&RedundancyConfig::default());
+        Self { loops: LoopState::new(&rules), heard: 0, messages: Vec::new() }
+    }
+
+    /// A request with these messages behind those before; the steps that are new, and the place of the next one.
+    fn request(&mut self, more: &[&str]) -> (Vec<Heard>, usize) {
+        self.messages.extend(more.iter().map(|&message| message.to_owned()));
+        let body = format!(r#"{{"messages":[{}]}}"#, self.messages.join(","));
+        let mut messages = Vec::new();
+        read_request(Dialect::Chat, body.as_bytes(), None, &mut |message| messages.push(message)).unwrap();
+        let mut steps = Vec::new();
+        let mut tell = |place: usize, step: &Step<'_>| steps.push(Heard::of(place, step));
+        self.loops.hear(&messages[self.heard..], &mut tell);
+        self.heard = messages.len();
+        (steps, self.loops.steps())
+    }
+}
+
+const ASKED: &str = r#"{"role":"user","content":"find the bug"}"#;
+const CALLED: &str = r#"{"role":"assistant","content":"Two files.","tool_calls":[
+    {"id":"c1","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"a\"}"}},
+    {"id":"c2","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"b\"}"}}]}"#;
+const FIRST: &str = r#"{"role":"tool","tool_call_id":"c1","content":"text of a"}"#;
+const SECOND: &str = r#"{"role":"tool","tool_call_id":"c2","content":"Error: no such file"}"#;
+
+fn answered(position: usize, text: &str, calls: Vec<Call>) -> Entry {
+    let answer = Answer { text: text.to_owned(), calls, ..Answer::default() };
+    Entry::Answered(who(), Box::new(Answered { position, answer, tokens: 12, cost_micros: 500_000 }))
+}
+
+async fn steps(observatory: &Observatory) -> Vec<Value> {
+    let request = hyper::Request::get("/api/v1/sessions/run-17/steps");
+    let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
+    let response = observatory.handle(request, &Caller::local()).await;
+    let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+    let answer: Value = serde_json::from_slice(&body).unwrap();
+    answer["steps"].as_array().unwrap_or_else(|| panic!("no steps in {answer}")).clone()
+}
+
+#[tokio::test]
+async fn a_call_is_written_pending_and_completed_once_by_the_next_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let observatory = Arc::new(Observatory::open(Options::at(folder.path().join("log.db"))).unwrap());
+    let journal = Journal::open(Arc::clone(&observatory)).unwrap();
+    let mut talk = Talk::new();
+
+    let (heard, place) = talk.request(&[ASKED]);
+    journal.tell(Entry::Heard(who(), heard));
+    journal.tell(answered(place, "Two files.", vec![call("c1", "a"), call("c2", "b")]));
+    journal.flush(Duration::from_secs(5));
+    let pending = steps(&observatory).await;
+    let status = |steps: &[Value]| -> Vec<Value> {
+        steps.iter().map(|step| step["log"]["action"]["status"].clone()).collect()
+    };
+    assert_eq!(status(&pending), ["pending", "pending"], "{pending:#?}");
+    let parent = |step: &Value| step["log"]["meta"]["parent_step_id"].clone();
+    assert_eq!(parent(&pending[0]), parent(&pending[1]), "calls of one round share a parent");
+    assert_eq!(pending[0]["log"]["cognition"]["intent"], "Two files.");
+
+    let (heard, place) = talk.request(&[CALLED, FIRST, SECOND]);
+    journal.tell(Entry::Heard(who(), heard.clone()));
+    // The same transcript again, by a client that retries.
+    journal.tell(Entry::Heard(who(), heard));
+    journal.tell(answered(place, "It is in a.", Vec::new()));
+    journal.flush(Duration::from_secs(5));
+    let done = steps(&observatory).await;
+    assert_eq!(status(&done), ["success", "failure", "success"], "{done:#?}");
+    assert_eq!(done[0]["log"]["meta"]["trace_id"], pending[0]["log"]["meta"]["trace_id"]);
+    assert_eq!(done[1]["log"]["action"]["tool_output_summary"], "Error: no such file");
+    assert_eq!(done[2]["log"]["action"]["tool_output_summary"], "It is in a.");
+}
+
+#[tokio::test]
+async fn a_transcript_that_is_read_again_from_the_start_writes_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let observatory = Arc::new(Observatory::open(Options::at(folder.path().join("log.db"))).unwrap());
+    for _ in 0..2 {
+        // A clerk who knows nothing of the session, as after a restart.
+        let journal = Journal::open(Arc::clone(&observatory)).unwrap();
+        let (heard, place) = Talk::new().request(&[ASKED, CALLED, FIRST, SECOND]);
+        journal.tell(Entry::Heard(who(), heard));
+        journal.tell(answered(place, "It is in a.", Vec::new()));
+        journal.flush(Duration::from_secs(5));
+    }
+    assert_eq!(steps(&observatory).await.len(), 3);
+}
+
+#[test]
+fn what_is_too_long_or_no_json_is_kept_as_a_string() {
+    assert_eq!(&*super::input(r#"{"a":1}"#), r#"{"a":1}"#);
+    assert_eq!(&*super::input("rm -rf"), r#""rm -rf""#);
+    let long = super::input(&format!(r#"{{"a":"{}"}}"#, "ä".repeat(20_000)));
+    assert!(long.len() < 17_000 && serde_json::from_str::<String>(&long).is_ok());
+}

@@ -1,0 +1,294 @@
+//! Policies: shown, tried on recorded sessions, and changed above their file.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use loopbreaker::{Action, DetectorsConfig, Replay, ReplayRules, Step};
+use loopbreaker_record::{DecisionLog, TraceId};
+use serde_json::{Map, Value, json};
+
+use crate::audit::{Deed, sha256};
+use crate::error::{StoreError, Stored};
+use crate::observatory::Observatory;
+use crate::store::Store;
+use crate::waste::as_step;
+
+/// Whoever has policies: the gateway.
+///
+/// The observatory keeps the overrides, tells them to this at the start and after each change by any process, and asks
+/// it everything that only it can know.
+pub trait Policies: Send + Sync {
+    /// What is shown: an object with `policies`, each of them with `id`, `mode`, `source` and `spec`.
+    fn list(&self) -> Value;
+    /// The spec as it is to be kept under this id, or every problem with it: its field and what is wrong.
+    fn checked(&self, id: &str, spec: &Value) -> Result<Value, Vec<(String, String)>>;
+    /// Every override from now on, by its id.
+    fn replace(&self, overrides: &[(String, Value)]);
+    /// The detectors and the ladder that a spec stands for.
+    fn detectors(&self, spec: &Value) -> Result<DetectorsConfig, Vec<(String, String)>>;
+    /// Budgets against their limits: an object with `budgets`.
+    fn budgets(&self) -> Value {
+        json!({ "budgets": [] })
+    }
+}
+
+/// The policies and what is kept above their file.
+#[derive(Default)]
+pub(crate) struct Governed {
+    policies: Mutex<Option<Arc<dyn Policies>>>,
+    overrides: Mutex<Vec<(String, Value)>>,
+}
+
+/// Overrides are kept under this name, as one object.
+const SETTING: &str = "policies";
+/// What is counted of the verdicts of each policy.
+const COUNTED: i64 = 24 * 3_600_000;
+/// Sessions that a change is tried on, unless another number is asked for.
+const TRIED: u32 = 50;
+const MAX_TRIED: u32 = 1_000;
+/// Steps that a change is tried on in all.
+const MAX_STEPS: usize = 200_000;
+
+/// What became of a change of a policy.
+pub(crate) enum Change {
+    Done(Value),
+    Wrong(Vec<(String, String)>),
+    /// No gateway has policies here.
+    Ungoverned,
+    Unknown,
+}
+
+impl Governed {
+    pub(crate) fn new(overrides: Vec<(String, Value)>) -> Self {
+        Self { policies: Mutex::default(), overrides: Mutex::new(overrides) }
+    }
+
+    /// The overrides that the store holds.
+    pub(crate) fn kept(store: &mut Store) -> Stored<Vec<(String, Value)>> {
+        let text = store.setting(SETTING)?.unwrap_or_default();
+        let kept: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
+        Ok(kept.into_iter().collect())
+    }
+
+    /// Another process may have changed them.
+    pub(crate) fn read_again(&self, store: &mut Store) -> Stored<()> {
+        let kept = Self::kept(store)?;
+        if *self.overrides() != kept {
+            self.set(kept);
+        }
+        Ok(())
+    }
+
+    fn set(&self, overrides: Vec<(String, Value)>) {
+        if let Some(policies) = self.policies() {
+            policies.replace(&overrides);
+        }
+        *self.overrides() = overrides;
+    }
+
+    fn policies(&self) -> Option<Arc<dyn Policies>> {
+        self.policies.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn overrides(&self) -> std::sync::MutexGuard<'_, Vec<(String, Value)>> {
+        self.overrides.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observatory {
+    /// Says who has the policies. The overrides that are kept are told at once.
+    pub fn govern(&self, policies: Arc<dyn Policies>) {
+        let governed = &self.shared.governed;
+        policies.replace(&governed.overrides());
+        *governed.policies.lock().unwrap_or_else(PoisonError::into_inner) = Some(policies);
+    }
+
+    /// Every policy, with what it did and would have done in the last day.
+    pub(crate) async fn policies(&self) -> Stored<Value> {
+        let Some(policies) = self.shared.governed.policies() else { return Ok(json!({ "policies": [] })) };
+        let since = self.shared.now() - COUNTED;
+        let counted = self.read(move |store| store.count_verdicts(since)).await?;
+        let mut listed = policies.list();
+        let overrides = self.shared.governed.overrides().clone();
+        for policy in listed["policies"].as_array_mut().into_iter().flatten() {
+            let id = policy["id"].as_str().unwrap_or_default().to_owned();
+            let overridden = overrides.iter().any(|(known, _)| *known == id);
+            policy["overridden"] = overridden.into();
+            if overridden {
+                policy["source"] = "override".into();
+            }
+            policy["findings"] = counts(counted.iter().filter(|(policy, ..)| *policy == id));
+        }
+        Ok(listed)
+    }
+
+    pub(crate) fn budgets(&self) -> Value {
+        self.shared.governed.policies().map_or_else(|| json!({ "budgets": [] }), |policies| policies.budgets())
+    }
+
+    /// Keeps an override above the file, or takes one away.
+    pub(crate) async fn change_policy(
+        &self,
+        operator: &str,
+        id: String,
+        spec: Option<Value>,
+    ) -> Stored<Change> {
+        let Some(policies) = self.shared.governed.policies() else { return Ok(Change::Ungoverned) };
+        let spec = match spec.map(|spec| policies.checked(&id, &spec)).transpose() {
+            Ok(spec) => spec,
+            Err(problems) => return Ok(Change::Wrong(problems)),
+        };
+        let (operator, name) = (operator.to_owned(), id.clone());
+        let known = self
+            .write(move |scribe| {
+                let mut overrides = Governed::kept(scribe.store)?;
+                let place = overrides.iter().position(|(known, _)| *known == name);
+                let before = place.map(|place| overrides.remove(place).1);
+                if before.is_none() && spec.is_none() {
+                    return Ok(false);
+                }
+                let hash = |spec: &Value| sha256(spec.to_string().as_bytes());
+                let deed = Deed {
+                    operator: &operator,
+                    action: "policy",
+                    reason: Some(&name),
+                    before: before.as_ref().map(hash),
+                    after: spec.as_ref().map(hash),
+                    ..Deed::default()
+                };
+                scribe.audit(deed)?;
+                overrides.extend(spec.map(|spec| (name, spec)));
+                let kept: Map<String, Value> = overrides.iter().cloned().collect();
+                scribe.store.put_setting(SETTING, &Value::Object(kept).to_string())?;
+                scribe.tell_change("policies");
+                let shared = Arc::clone(scribe.shared);
+                scribe.effects.push(Box::new(move || shared.governed.set(overrides)));
+                Ok(true)
+            })
+            .await?;
+        if !known {
+            return Ok(Change::Unknown);
+        }
+        let listed = self.policies().await?;
+        let changed = listed["policies"].as_array().into_iter().flatten().find(|policy| policy["id"] == *id);
+        Ok(Change::Done(changed.cloned().unwrap_or_else(|| json!({ "id": id, "overridden": false }))))
+    }
+
+    /// What a policy would have done with the last recorded sessions, beside what was done.
+    pub(crate) async fn try_policy(
+        &self,
+        spec: &Value,
+        last: Option<u32>,
+        tenant: Option<String>,
+    ) -> Stored<Change> {
+        let Some(policies) = self.shared.governed.policies() else { return Ok(Change::Ungoverned) };
+        let detectors = match policies.detectors(spec) {
+            Ok(detectors) => detectors,
+            Err(problems) => return Ok(Change::Wrong(problems)),
+        };
+        let count = last.unwrap_or(TRIED).clamp(1, MAX_TRIED);
+        let tried = self.read(move |store| try_on(store, &detectors, count, tenant.as_deref())).await?;
+        Ok(Change::Done(tried))
+    }
+}
+
+fn counts<'a>(counted: impl Iterator<Item = &'a (String, String, bool, u64)>) -> Value {
+    let (mut enforced, mut shadow, mut kinds) = (0, 0, Map::new());
+    for (_, kind, was_enforced, count) in counted {
+        *(if *was_enforced { &mut enforced } else { &mut shadow }) += count;
+        let of_kind = kinds.entry(kind).or_insert_with(|| json!({ "kind": kind, "enforced": 0, "shadow": 0 }));
+        of_kind[if *was_enforced { "enforced" } else { "shadow" }] = (*count).into();
+    }
+    let by_kind: Vec<Value> = kinds.into_iter().map(|(_, counts)| counts).collect();
+    json!({ "enforced": enforced, "shadow": shadow, "by_kind": by_kind })
+}
+
+/// One recorded step, as far as what is found there is told.
+struct Recorded {
+    trace_id: TraceId,
+    agent: String,
+}
+
+fn try_on(
+    store: &mut Store,
+    detectors: &DetectorsConfig,
+    count: u32,
+    tenant: Option<&str>,
+) -> Stored<Value> {
+    let started = Instant::now();
+    let rules = ReplayRules::new(detectors);
+    let listed = store.last_sessions(tenant, count)?;
+    let (mut fired, mut steps, mut sessions) = (Vec::new(), 0, 0);
+    let (mut would, mut did) = (Map::new(), Map::new());
+    let add = |sums: &mut Map<String, Value>, action: &str| {
+        let sum = sums.get(action).and_then(Value::as_u64).unwrap_or(0) + 1;
+        sums.insert(action.to_owned(), sum.into());
+    };
+    for session in listed {
+        if steps >= MAX_STEPS {
+            break;
+        }
+        sessions += 1;
+        let done = store.verdicts(session.id)?;
+        let worst = done.iter().filter_map(|verdict| Action::parse(verdict["action"].as_str()?)).max();
+        let mut replay = rules.start();
+        let recorded = play(store, session.id, &mut replay)?;
+        steps += recorded.len();
+        let report = replay.finish();
+        for verdict in done.iter().filter(|verdict| verdict["enforced"] == true) {
+            add(&mut did, verdict["action"].as_str().unwrap_or_default());
+        }
+        for (step, action) in &report.actions {
+            add(&mut would, action.as_str());
+            let finding = report.findings.iter().rev().find(|finding| finding.step <= *step);
+            let at = recorded.get(*step);
+            fired.push(json!({
+                "session_id": session.name, "tenant": session.tenant_name, "step": step + 1,
+                "trace_id": at.map(|at| at.trace_id), "agent_id": at.map(|at| &at.agent),
+                "kind": finding.map(|finding| finding.kind.as_str()),
+                "count": finding.map(|finding| finding.count), "period": finding.map(|finding| finding.period),
+                "message": finding.map(|finding| finding.message.as_str()), "action": action.as_str(),
+                "did": worst.map(Action::as_str),
+            }));
+        }
+    }
+    let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok(json!({
+        "sessions": sessions, "steps": steps, "took_ms": took, "truncated": steps >= MAX_STEPS, "fired": fired,
+        "summary": { "would": would, "did": did },
+    }))
+}
+
+/// Plays the steps of a recorded session; those that have no result yet are left out.
+fn play(store: &mut Store, session: i64, replay: &mut Replay) -> Stored<Vec<Recorded>> {
+    let (mut recorded, mut behind) = (Vec::new(), 0);
+    let (mut round, mut parent) = (0, None);
+    loop {
+        let page = store.steps(session, behind, 500)?;
+        for mut row in page.rows {
+            if row["open"] == true {
+                continue;
+            }
+            let Ok(log) = serde_json::from_value::<DecisionLog>(row["log"].take()) else {
+                return Err(StoreError::Corrupt("a stored log is none".to_owned()));
+            };
+            if log.meta.parent_step_id.is_none() || log.meta.parent_step_id != parent {
+                round += 1;
+            }
+            parent = log.meta.parent_step_id;
+            if log.action.tool_call.is_some() {
+                let step = Step {
+                    tokens: row["tokens"].as_u64(),
+                    cost_usd: row["cost_usd"].as_f64(),
+                    ..as_step(&log).in_round(round)
+                };
+                replay.observe(&step);
+                recorded.push(Recorded { trace_id: log.meta.trace_id, agent: log.identity.agent_id });
+            }
+        }
+        match page.next.and_then(|next| next.parse().ok()) {
+            Some(next) if recorded.len() < MAX_STEPS => behind = next,
+            _ => return Ok(recorded),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Sessions, and what people order for them.
+
+use super::{Session, Store};
+use crate::database::{Row, values};
+use crate::error::Stored;
+use crate::hitl::{Order, Pause};
+use loopbreaker::Wasted;
+
+pub(super) const SELECT: &str = "SELECT s.id, s.tenant, t.name, s.name, s.provisional, s.level, s.ended, s.entropy,
+    s.loop_score, s.steps, s.tokens, s.cost, s.cumulative, s.cluster, s.agents, s.started_at, s.last_at,
+    s.wasted_steps, s.wasted_tokens, s.wasted_cost, s.marks
+    FROM sessions s CROSS JOIN tenants t ON t.id = s.tenant";
+
+/// Tables whose rows belong to a session.
+pub(super) const OF_A_SESSION: [&str; 3] = ["findings", "orders", "verdicts"];
+
+impl Store {
+    pub(crate) fn session(&mut self, tenant: i64, name: &str) -> Stored<Option<Session>> {
+        let sql = format!("{SELECT} WHERE s.tenant = ?1 AND s.name = ?2");
+        self.one(&sql, values![tenant, name], session_row)
+    }
+
+    pub(crate) fn session_of(&mut self, id: i64) -> Stored<Option<Session>> {
+        self.one(&format!("{SELECT} WHERE s.id = ?1"), values![id], session_row)
+    }
+
+    /// Sessions of this name, of one tenant or of all.
+    pub(crate) fn sessions_named(&mut self, name: &str, tenant: Option<&str>) -> Stored<Vec<Session>> {
+        // Tenants are few, and the index on sessions starts with them.
+        let sql = format!(
+            "{SELECT} WHERE s.tenant IN (SELECT id FROM tenants WHERE CAST(?2 AS TEXT) IS NULL OR name = ?2)
+             AND s.name = ?1 LIMIT 2"
+        );
+        self.all(&sql, values![name, tenant], session_row)
+    }
+
+    /// Sessions that were active last.
+    pub(crate) fn last_sessions(&mut self, tenant: Option<&str>, count: u32) -> Stored<Vec<Session>> {
+        let sql = format!(
+            "{SELECT} WHERE CAST(?1 AS TEXT) IS NULL OR t.name = ?1 ORDER BY s.last_at DESC, s.id DESC LIMIT ?2"
+        );
+        self.all(&sql, values![tenant, count], session_row)
+    }
+
+    /// Writes a session; a new one has the id 0 and is given another.
+    pub(crate) fn put_session(&mut self, session: &Session) -> Stored<i64> {
+        let agents = serde_json::to_string(&session.agents).unwrap_or_default();
+        let marks = serde_json::to_string(&session.marks).unwrap_or_default();
+        let wasted = &session.wasted;
+        let values = values![
+            session.name.as_str(),
+            session.provisional,
+            session.level.as_str(),
+            session.ended,
+            session.entropy,
+            session.loop_score,
+            session.steps,
+            session.tokens,
+            session.cost,
+            session.cumulative,
+            session.cluster.as_str(),
+            agents.as_str(),
+            session.started_at,
+            session.last_at,
+            wasted.steps as u64,
+            wasted.tokens,
+            wasted.cost_usd,
+            marks.as_str(),
+            if session.id == 0 { session.tenant } else { session.id },
+        ];
+        if session.id == 0 {
+            return self.new_id(
+                "INSERT INTO sessions (name, provisional, level, ended, entropy, loop_score, steps, tokens, cost,
+                    cumulative, cluster, agents, started_at, last_at, wasted_steps, wasted_tokens, wasted_cost,
+                    marks, tenant)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+                 RETURNING id",
+                values,
+            );
+        }
+        self.execute(
+            "UPDATE sessions SET name = ?1, provisional = ?2, level = ?3, ended = ?4, entropy = ?5,
+                loop_score = ?6, steps = ?7, tokens = ?8, cost = ?9, cumulative = ?10, cluster = ?11,
+                agents = ?12, started_at = ?13, last_at = ?14, wasted_steps = ?15, wasted_tokens = ?16,
+                wasted_cost = ?17, marks = ?18
+             WHERE id = ?19",
+            values,
+        )?;
+        Ok(session.id)
+    }
+
+    /// Moves everything of one session into another.
+    pub(crate) fn merge(&mut self, from: &Session, into: &mut Session) -> Stored<()> {
+        for table in OF_A_SESSION.into_iter().chain(["steps", "agents"]) {
+            let sql = format!("UPDATE {table} SET session = ?2 WHERE session = ?1");
+            self.execute(&sql, values![from.id, into.id])?;
+        }
+        // What both have stays as it is with the one that stays.
+        for (table, same) in [("pauses", ""), ("loops", "AND mine.kind = loops.kind AND mine.stopped = loops.stopped")] {
+            let taken = format!("SELECT 1 FROM {table} AS mine WHERE mine.session = ?2 {same}");
+            let sql = format!("UPDATE {table} SET session = ?2 WHERE session = ?1 AND NOT EXISTS ({taken})");
+            self.execute(&sql, values![from.id, into.id])?;
+            self.execute(&format!("DELETE FROM {table} WHERE session = ?1"), values![from.id])?;
+        }
+        self.execute("DELETE FROM sessions WHERE id = ?1", values![from.id])?;
+        // Each of them counted from its own zero, so the steps' shares of the cumulative cost are worked out again.
+        let reported = self.all(
+            "SELECT id, cumulative FROM steps WHERE session = ?1 AND cumulative IS NOT NULL ORDER BY id",
+            values![into.id],
+            |row| Ok((row.int(0)?, row.real(1)?)),
+        )?;
+        let mut highest = 0.0_f64;
+        for (id, cumulative) in reported {
+            let share = (cumulative - highest).max(0.0);
+            highest = highest.max(cumulative);
+            self.execute("UPDATE steps SET cost = ?2 WHERE id = ?1", values![id, share])?;
+        }
+        let sql = "UPDATE steps SET number = placed.number
+             FROM (SELECT id, row_number() OVER (ORDER BY id) AS number FROM steps WHERE session = ?1) AS placed
+             WHERE placed.id = steps.id";
+        self.execute(sql, values![into.id])?;
+        (into.cost, into.cumulative) = (highest, highest);
+        into.steps += from.steps;
+        into.tokens = into.tokens.saturating_add(from.tokens);
+        into.wasted.steps += from.wasted.steps;
+        into.wasted.tokens = into.wasted.tokens.saturating_add(from.wasted.tokens);
+        into.wasted.cost_usd += from.wasted.cost_usd;
+        into.started_at = into.started_at.min(from.started_at);
+        into.last_at = into.last_at.max(from.last_at);
+        for agent in &from.agents {
+            into.add_agent(agent);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn put_pause(&mut self, session: i64, pause: Option<&Pause>) -> Stored<()> {
+        self.execute("DELETE FROM pauses WHERE session = ?1", values![session])?;
+        let Some(pause) = pause else { return Ok(()) };
+        let sql = "INSERT INTO pauses (session, since, operator, reason) VALUES (?1, ?2, ?3, ?4)";
+        self.execute(sql, values![session, pause.since, &pause.operator, &pause.reason]).map(drop)
+    }
+
+    pub(crate) fn pauses(&mut self) -> Stored<Vec<(Session, Pause)>> {
+        let read = |row: &Row| {
+            let pause = Pause { since: row.int(1)?, operator: row.text(2)?, reason: row.text(3)? };
+            Ok((row.int(0)?, pause))
+        };
+        let mut found = Vec::new();
+        for (session, pause) in self.all("SELECT session, since, operator, reason FROM pauses", &[], read)? {
+            if let Some(session) = self.session_of(session)? {
+                found.push((session, pause));
+            }
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn add_order(&mut self, session: i64, order: &Order) -> Stored<i64> {
+        let body = serde_json::to_string(order).unwrap_or_default();
+        self.new_id(
+            "INSERT INTO orders (session, body) VALUES (?1, ?2) RETURNING id",
+            values![session, &body],
+        )
+    }
+
+    pub(crate) fn orders(&mut self) -> Stored<Vec<(i64, i64, Order)>> {
+        let read = |row: &Row| Ok((row.int(0)?, row.int(1)?, row.text(2)?));
+        let rows = self.all("SELECT session, id, body FROM orders ORDER BY id", &[], read)?;
+        let parsed =
+            |(session, id, body): (i64, i64, String)| Some((session, id, serde_json::from_str(&body).ok()?));
+        Ok(rows.into_iter().filter_map(parsed).collect())
+    }
+
+    /// Takes an order away; says whether it was there, for another process may have handed it out.
+    pub(crate) fn remove_order(&mut self, order: i64) -> Stored<bool> {
+        self.execute("DELETE FROM orders WHERE id = ?1", values![order]).map(|gone| gone > 0)
+    }
+}
+
+pub(super) fn session_row(row: &Row) -> Stored<Session> {
+    Ok(Session {
+        id: row.int(0)?,
+        tenant: row.int(1)?,
+        tenant_name: row.text(2)?,
+        name: row.text(3)?,
+        provisional: row.flag(4)?,
+        level: row.text(5)?,
+        ended: row.flag(6)?,
+        entropy: row.real(7)?,
+        loop_score: row.real(8)?,
+        steps: row.count(9)?,
+        tokens: row.count(10)?,
+        cost: row.real(11)?,
+        cumulative: row.real(12)?,
+        cluster: row.text(13)?,
+        agents: serde_json::from_str(row.str(14)?).unwrap_or_default(),
+        started_at: row.int(15)?,
+        last_at: row.int(16)?,
+        wasted: Wasted {
+            steps: row.count(17)? as usize,
+            tokens: row.count(18)?,
+            cost_usd: row.real(19)?,
+        },
+        marks: serde_json::from_str(row.str(20)?).unwrap_or_default(),
+    })
+}

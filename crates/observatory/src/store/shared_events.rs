@@ -1,0 +1,64 @@
+//! Events of a database that several processes write to: kept in it, so that all of them tell the same.
+
+use std::sync::Arc;
+
+use super::Store;
+use crate::database::{Flavour, Row, values};
+use crate::error::Stored;
+use crate::events::{Draft, Event, Topic};
+
+/// An event of any process, and what only the processes are told about it.
+#[derive(Debug)]
+pub(crate) struct SharedEvent {
+    pub(crate) event: Event,
+    /// The order that it tells of, for the gateways that hold and release calls by it.
+    pub(crate) order: Option<String>,
+}
+
+impl Store {
+    /// Whether other processes are expected to write to the same database.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.db.flavour() == Flavour::Postgres
+    }
+
+    /// The number of the last event. Numbers are given in the transaction in which nobody else writes, so whatever
+    /// is seen has no gaps.
+    pub(crate) fn last_shared_event(&mut self) -> Stored<u64> {
+        let last = self.one("SELECT coalesce(max(seq), 0) FROM events", &[], |row| row.count(0))?;
+        Ok(last.unwrap_or(0))
+    }
+
+    pub(crate) fn add_shared_event(&mut self, seq: u64, draft: &Draft) -> Stored<()> {
+        let sql = "INSERT INTO events (seq, topic, kind, tenant, body, given) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let body = draft.body.to_string();
+        let order = draft.order.as_ref().and_then(|given| serde_json::to_string(given).ok());
+        let values = values![
+            seq,
+            draft.topic.as_str(),
+            draft.kind,
+            draft.tenant.as_deref(),
+            &body,
+            order.as_ref(),
+        ];
+        self.execute(sql, values).map(drop)
+    }
+
+    /// Forgets events that nobody comes back to.
+    pub(crate) fn forget_shared_events(&mut self, up_to: u64) -> Stored<()> {
+        self.execute("DELETE FROM events WHERE seq <= ?1", values![up_to]).map(drop)
+    }
+
+    pub(crate) fn shared_events(&mut self, behind: u64, count: u32) -> Stored<Vec<SharedEvent>> {
+        let sql = "SELECT seq, topic, kind, tenant, body, given FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+        self.all(sql, values![behind, count], |row| {
+            let event = Event {
+                seq: row.count(0)?,
+                topic: Topic::parse(row.str(1)?).unwrap_or(Topic::Health),
+                kind: crate::events::known_kind(row.str(2)?),
+                tenant: row.maybe(3, Row::str)?.map(Arc::from),
+                body: serde_json::from_str(row.str(4)?).unwrap_or_default(),
+            };
+            Ok(SharedEvent { event, order: row.maybe(5, Row::text)? })
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! Steps, one by one.
+
+use loopbreaker_record::TraceId;
+
+use super::{Completed, HandOff, KnownStep, NewStep, Store, Texts};
+use crate::database::{Flavour, Row, values};
+use crate::error::{StoreError, Stored};
+
+const COLUMNS: &str = "id, trace, session, agent, at, level, open, content, log";
+
+impl Store {
+    pub(crate) fn tenant(&mut self, name: &str) -> Stored<i64> {
+        let find = "SELECT id FROM tenants WHERE name = ?1";
+        if let Some(id) = self.one(find, values![name], |row| row.int(0))? {
+            return Ok(id);
+        }
+        self.new_id("INSERT INTO tenants (name) VALUES (?1) RETURNING id", values![name])
+    }
+
+    /// A statement that makes one row and says its id.
+    pub(super) fn new_id(&mut self, sql: &str, values: &[crate::database::Param<'_>]) -> Stored<i64> {
+        let id = self.one(sql, values, |row| row.int(0))?;
+        id.ok_or_else(|| StoreError::Other("a new row has no id".to_owned()))
+    }
+
+    pub(crate) fn step(&mut self, tenant: i64, trace: TraceId) -> Stored<Option<KnownStep>> {
+        let sql = format!("SELECT {COLUMNS} FROM steps WHERE tenant = ?1 AND trace = ?2");
+        self.one(&sql, values![tenant, trace.as_bytes()], known_step)
+    }
+
+    /// Steps that wait for this one as their parent.
+    pub(crate) fn waiting_for(&mut self, tenant: i64, trace: TraceId) -> Stored<Vec<KnownStep>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM steps WHERE tenant = ?1 AND parent = ?2 AND waiting = 1 ORDER BY id"
+        );
+        self.all(&sql, values![tenant, trace.as_bytes()], known_step)
+    }
+
+    /// Steps of a session whose results have not come.
+    pub(crate) fn open_steps(&mut self, session: i64) -> Stored<Vec<KnownStep>> {
+        let sql = format!("SELECT {COLUMNS} FROM steps WHERE session = ?1 AND open = 1 ORDER BY id");
+        self.all(&sql, values![session], known_step)
+    }
+
+    /// Whether `above` stands in the chain of parents that starts with `from`, at any depth.
+    pub(crate) fn is_above(&mut self, tenant: i64, above: TraceId, from: TraceId) -> Stored<bool> {
+        // `UNION` and not `UNION ALL`: a chain is walked once however it came to be.
+        let sql = "WITH RECURSIVE chain (trace, parent) AS (
+                SELECT trace, parent FROM steps WHERE tenant = ?1 AND trace = ?2
+                UNION
+                SELECT steps.trace, steps.parent FROM steps, chain
+                WHERE steps.tenant = ?1 AND steps.trace = chain.parent
+            )
+            SELECT 1 FROM chain WHERE trace = ?3 OR parent = ?3 LIMIT 1";
+        let found = self.one(sql, values![tenant, from.as_bytes(), above.as_bytes()], |_| Ok(()))?;
+        Ok(found.is_some())
+    }
+
+    pub(crate) fn add_step(&mut self, step: &NewStep<'_>) -> Stored<i64> {
+        let id = self.new_id(
+            "INSERT INTO steps (tenant, session, trace, parent, waiting, at, received_at, agent, cluster, tool,
+                model, status, level, open, tokens, cost, cumulative, content, log, number)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+             RETURNING id",
+            values![
+                step.tenant,
+                step.session,
+                step.trace.as_bytes(),
+                step.parent.as_ref().map(TraceId::as_bytes),
+                step.waiting,
+                step.at,
+                step.received_at,
+                step.agent,
+                step.cluster,
+                step.tool,
+                step.model,
+                step.status,
+                step.level,
+                step.open,
+                step.tokens,
+                step.cost,
+                step.cumulative,
+                step.content,
+                step.log,
+                step.number,
+            ],
+        )?;
+        self.index(id, &step.texts)?;
+        self.execute(
+            "INSERT INTO agents (tenant, cluster, agent, steps, level, session, last_at, tokens, cost)
+             VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (tenant, cluster, agent) DO UPDATE SET steps = agents.steps + 1,
+                tokens = agents.tokens + excluded.tokens, cost = agents.cost + excluded.cost,
+                level = excluded.level, session = excluded.session,
+                last_at = CASE WHEN excluded.last_at > agents.last_at THEN excluded.last_at
+                    ELSE agents.last_at END",
+            values![
+                step.tenant,
+                step.cluster,
+                step.agent,
+                step.level,
+                step.session,
+                step.received_at,
+                step.tokens,
+                step.cost,
+            ],
+        )?;
+        Ok(id)
+    }
+
+    /// The result of an open step has come.
+    pub(crate) fn complete_step(&mut self, step: &KnownStep, done: &Completed<'_>) -> Stored<()> {
+        self.forget_words(step.id, step.id)?;
+        self.execute(
+            "UPDATE steps SET status = ?2, level = ?3, log = ?4, open = 0 WHERE id = ?1",
+            values![step.id, done.status, done.level, done.log],
+        )?;
+        self.index(step.id, &done.texts)?;
+        self.execute(
+            "UPDATE agents SET level = ?1 WHERE agent = ?2 AND session = ?3",
+            values![done.level, &step.agent, step.session],
+        )
+        .map(drop)
+    }
+
+    /// Tokens and money of a step that became known after it. Says whether it was a redundant repeat.
+    pub(crate) fn add_usage(&mut self, step: &KnownStep, model: &str, tokens: u64, cost: f64) -> Stored<bool> {
+        self.execute(
+            "UPDATE agents SET tokens = tokens + ?1, cost = cost + ?2 WHERE agent = ?3 AND session = ?4",
+            values![tokens, cost, &step.agent, step.session],
+        )?;
+        let sql = "UPDATE steps SET tokens = tokens + ?2, cost = cost + ?3,
+                model = CASE WHEN CAST(?4 AS TEXT) = '' THEN model ELSE ?4 END
+             WHERE id = ?1 RETURNING wasted";
+        let wasted = self.one(sql, values![step.id, tokens, cost, model], |row| row.flag(0))?;
+        Ok(wasted.unwrap_or(false))
+    }
+
+    /// Marks a step as a redundant repeat; says what it burned, or `None` when it was marked before.
+    pub(crate) fn mark_wasted(&mut self, step: i64) -> Stored<Option<(u64, f64)>> {
+        let sql = "UPDATE steps SET wasted = 1 WHERE id = ?1 AND wasted = 0 RETURNING tokens, cost";
+        self.one(sql, values![step], |row| Ok((row.count(0)?, row.real(1)?)))
+    }
+
+    /// The parent of this step has come.
+    pub(crate) fn attach(&mut self, step: i64) -> Stored<()> {
+        self.execute("UPDATE steps SET waiting = 0 WHERE id = ?1", values![step]).map(drop)
+    }
+
+    /// The last decisions of a session as logs with their ids, the oldest first; open ones are none yet.
+    pub(crate) fn last_logs(&mut self, session: i64, count: u32) -> Stored<Vec<(i64, String)>> {
+        let sql = "SELECT id, log FROM steps WHERE session = ?1 AND open = 0 ORDER BY id DESC LIMIT ?2";
+        let mut logs = self.all(sql, values![session, count], |row| Ok((row.int(0)?, row.text(1)?)))?;
+        logs.reverse();
+        Ok(logs)
+    }
+
+    pub(crate) fn add_hand_off(&mut self, hand_off: &HandOff<'_>) -> Stored<()> {
+        let HandOff { tenant, cluster, from, to, latency, at, session } = *hand_off;
+        self.execute(
+            "INSERT INTO hand_offs (tenant, cluster, from_agent, to_agent, count, latency, last_at, session)
+             VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, ?7)
+             ON CONFLICT (tenant, cluster, from_agent, to_agent) DO UPDATE SET count = hand_offs.count + 1,
+                latency = hand_offs.latency + excluded.latency, session = excluded.session,
+                last_at = CASE WHEN excluded.last_at > hand_offs.last_at THEN excluded.last_at
+                    ELSE hand_offs.last_at END",
+            values![tenant, cluster, from, to, latency, at, session],
+        )
+        .map(drop)
+    }
+
+    /// Makes the words of a step findable.
+    fn index(&mut self, step: i64, texts: &Texts<'_>) -> Stored<()> {
+        let Texts { intent, reasoning, tool, input, output } = *texts;
+        if self.db.flavour() == Flavour::Sqlite {
+            let sql = "INSERT INTO search (rowid, intent, reasoning, tool, input, output)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            return self.execute(sql, values![step, intent, reasoning, tool, input, output]).map(drop);
+        }
+        let words = super::search::words_to_index(&[intent, reasoning, tool, input, output]);
+        let sql = "UPDATE steps SET search = to_tsvector('simple', ?2) WHERE id = ?1";
+        self.execute(sql, values![step, &words]).map(drop)
+    }
+
+    /// Takes the words of some steps out of the index, as they were put in; the steps themselves are still there.
+    pub(super) fn forget_words(&mut self, first: i64, last: i64) -> Stored<()> {
+        if self.db.flavour() == Flavour::Postgres {
+            // They are a column of the step.
+            return Ok(());
+        }
+        self.execute(
+            "INSERT INTO search (search, rowid, intent, reasoning, tool, input, output)
+             SELECT 'delete', id, intent, reasoning, tool, input, output FROM search_text
+             WHERE id BETWEEN ?1 AND ?2",
+            values![first, last],
+        )
+        .map(drop)
+    }
+}
+
+fn known_step(row: &Row) -> Stored<KnownStep> {
+    Ok(KnownStep {
+        id: row.int(0)?,
+        trace: trace_id(row, 1)?,
+        session: row.int(2)?,
+        agent: row.text(3)?,
+        at: row.int(4)?,
+        level: row.text(5)?,
+        open: row.flag(6)?,
+        content: row.bytes(7)?.to_vec(),
+        log: row.text(8)?,
+    })
+}
+
+pub(super) fn trace_id(row: &Row, column: usize) -> Stored<TraceId> {
+    let bytes = <[u8; 16]>::try_from(row.bytes(column)?);
+    let bytes = bytes.map_err(|_| StoreError::Corrupt("a trace_id has no 16 bytes".to_owned()))?;
+    Ok(TraceId::from_random_bytes(bytes))
+}

@@ -1,0 +1,180 @@
+//! Sums over many steps: costs, the map of agents, the numbers of the first screen.
+
+use std::collections::{BTreeMap, HashSet};
+
+use loopbreaker_record::Moment;
+use serde_json::{Value, json};
+
+use super::{CostBy, CostFilter, Store};
+use crate::database::values;
+use crate::error::Stored;
+use crate::graph;
+
+/// Cells of one answer about costs.
+const MAX_CELLS: usize = 10_000;
+/// An agent that sent something wrong in this time is shown so.
+const VIOLATIONS_SHOWN: i64 = 10 * 60_000;
+/// An agent that did nothing for so long is dead.
+const DEAD_AFTER: i64 = 15 * 60_000;
+/// The first screen counts sessions that did something in this time.
+const DAY: i64 = 24 * 3_600_000;
+
+impl Store {
+    /// Costs over time: cells, and the sums over all of them.
+    pub(crate) fn cost(&mut self, filter: &CostFilter) -> Stored<Value> {
+        let key = match filter.by {
+            CostBy::Agent => "p.agent",
+            CostBy::Session => "s.name",
+            CostBy::Tool => "p.tool",
+            CostBy::Model => "p.model",
+        };
+        let sql = format!(
+            "SELECT {key}, t.name, p.at / ?1 * ?1 AS start, sum(p.cost), CAST(sum(p.tokens) AS DOUBLE PRECISION),
+                count(*), sum(CASE WHEN p.level = 'loop' THEN p.cost ELSE 0 END),
+                sum(CASE WHEN p.wasted = 1 THEN p.cost ELSE 0 END)
+             FROM steps p CROSS JOIN sessions s ON s.id = p.session CROSS JOIN tenants t ON t.id = p.tenant
+             WHERE p.at >= ?2 AND p.at < ?3 AND (CAST(?4 AS TEXT) IS NULL OR t.name = ?4)
+               AND (CAST(?5 AS TEXT) IS NULL OR p.cluster = ?5) AND (CAST(?6 AS TEXT) IS NULL OR p.agent = ?6)
+               AND (CAST(?7 AS TEXT) IS NULL OR p.tool = ?7) AND (CAST(?8 AS TEXT) IS NULL OR p.model = ?8)
+             GROUP BY 1, 2, 3 ORDER BY 3, 1, 2 LIMIT ?9"
+        );
+        let values = values![
+            filter.bucket,
+            filter.from,
+            filter.to,
+            filter.tenant.as_deref(),
+            filter.cluster.as_deref(),
+            filter.agent.as_deref(),
+            filter.tool.as_deref(),
+            filter.model.as_deref(),
+            MAX_CELLS as u64,
+        ];
+        let mut total = [0.0; 5];
+        let cells = self.all(&sql, values, |row| {
+            let sums = [row.real(3)?, row.real(4)?, row.real(5)?, row.real(6)?, row.real(7)?];
+            for (total, sum) in total.iter_mut().zip(sums) {
+                *total += sum;
+            }
+            let mut cell = costs(sums);
+            cell["key"] = row.str(0)?.into();
+            cell["tenant"] = row.str(1)?.into();
+            cell["at"] = Moment::from_millis(row.int(2)?).as_str().into();
+            Ok(cell)
+        })?;
+        Ok(json!({
+            "truncated": cells.len() == MAX_CELLS,
+            "cells": cells,
+            "total": costs(total),
+            "from": Moment::from_millis(filter.from).as_str(),
+            "to": Moment::from_millis(filter.to).as_str(),
+            "bucket_ms": filter.bucket,
+        }))
+    }
+
+    /// Agents, and who hands off to whom.
+    pub(crate) fn topology(&mut self, tenant: Option<&str>, cluster: Option<&str>, now: i64) -> Stored<Value> {
+        let paused: HashSet<i64> =
+            self.all("SELECT session FROM pauses", &[], |row| row.int(0))?.into_iter().collect();
+        let mut violations = BTreeMap::new();
+        let sql = "SELECT tenant, agent, count(*) FROM violations WHERE at >= ?1 GROUP BY tenant, agent";
+        for (agent, count) in self.all(sql, values![now - VIOLATIONS_SHOWN], |row| {
+            Ok(((row.text(0)?, row.text(1)?), row.count(2)?))
+        })? {
+            violations.insert(agent, count);
+        }
+        let scope = "(CAST(?1 AS TEXT) IS NULL OR t.name = ?1) AND (CAST(?2 AS TEXT) IS NULL OR x.cluster = ?2)";
+        let sql = format!(
+            "SELECT t.name, x.cluster, x.agent, x.steps, x.level, x.last_at, x.session, s.name,
+                coalesce(s.ended, 1), x.tokens, x.cost, coalesce(s.loop_score, 0), coalesce(s.level, 'normal')
+             FROM agents x JOIN tenants t ON t.id = x.tenant LEFT JOIN sessions s ON s.id = x.session
+             WHERE {scope} ORDER BY x.last_at DESC LIMIT 2000"
+        );
+        let nodes = self.all(&sql, values![tenant, cluster], |row| {
+            let (tenant, agent) = (row.text(0)?, row.text(2)?);
+            let (level, at_session) = (row.str(4)?, row.str(12)?);
+            let silent = now - row.int(5)?;
+            let wrong = violations.get(&(tenant.clone(), agent.clone())).copied().unwrap_or(0);
+            let state = if paused.contains(&row.int(6)?) {
+                "paused"
+            } else if row.flag(8)? || silent > DEAD_AFTER {
+                "dead"
+            } else if level == "loop" || at_session == "loop" {
+                "loop"
+            } else if level == "warning" || at_session == "warning" {
+                "warning"
+            } else if wrong > 0 {
+                "violation"
+            } else if silent > graph::IDLE_AFTER {
+                "idle"
+            } else {
+                "active"
+            };
+            Ok(json!({
+                "agent_id": agent, "tenant": tenant, "cluster_id": row.str(1)?, "state": state,
+                "steps": row.int(3)?, "session_id": row.maybe(7, super::Row::str)?, "tokens": row.int(9)?,
+                "cost_usd": row.real(10)?, "loop_score": row.real(11)?, "violations": wrong,
+                "last_at": Moment::from_millis(row.int(5)?).as_str(),
+            }))
+        })?;
+        let sql = format!(
+            "SELECT t.name, x.cluster, x.from_agent, x.to_agent, x.count, x.latency, x.last_at, s.name,
+                coalesce(s.level, 'normal')
+             FROM hand_offs x JOIN tenants t ON t.id = x.tenant LEFT JOIN sessions s ON s.id = x.session
+             WHERE {scope} ORDER BY x.last_at DESC LIMIT 10000"
+        );
+        let edges = self.all(&sql, values![tenant, cluster], |row| {
+            Ok(json!({
+                "from": row.str(2)?, "to": row.str(3)?, "tenant": row.str(0)?, "cluster_id": row.str(1)?,
+                "count": row.int(4)?, "latency_ms": row.int(5)? / row.int(4)?.max(1),
+                "session_id": row.maybe(7, super::Row::str)?, "loop": row.str(8)? == "loop",
+                "last_at": Moment::from_millis(row.int(6)?).as_str(),
+            }))
+        })?;
+        Ok(json!({ "nodes": nodes, "edges": edges }))
+    }
+
+    /// How many sessions are in which state: those that did something within a day, and all that are held.
+    pub(crate) fn count_sessions(&mut self, tenant: Option<&str>, now: i64) -> Stored<BTreeMap<String, u64>> {
+        let sql = "SELECT CASE WHEN p.session IS NOT NULL THEN 'paused' WHEN s.ended = 1 THEN 'ended'
+                WHEN s.level = 'normal' THEN 'active' ELSE s.level END, count(*)
+             FROM sessions s LEFT JOIN pauses p ON p.session = s.id
+             WHERE (s.last_at >= ?2 OR p.session IS NOT NULL)
+               AND (CAST(?1 AS TEXT) IS NULL OR s.tenant IN (SELECT id FROM tenants WHERE name = ?1))
+             GROUP BY 1";
+        let counted = self.all(sql, values![tenant, now - DAY], |row| Ok((row.text(0)?, row.count(1)?)))?;
+        Ok(counted.into_iter().collect())
+    }
+
+    /// What redundant repeats burned since a moment: steps, tokens, dollars.
+    pub(crate) fn wasted_since(&mut self, tenant: Option<&str>, since: i64) -> Stored<(u64, f64, f64)> {
+        let sql = "SELECT count(*), CAST(sum(tokens) AS DOUBLE PRECISION), sum(cost) FROM steps
+             WHERE wasted = 1 AND at >= ?2
+               AND (CAST(?1 AS TEXT) IS NULL OR tenant IN (SELECT id FROM tenants WHERE name = ?1))";
+        let wasted = self.one(sql, values![tenant, since], |row| {
+            Ok((row.count(0)?, row.real(1)?, row.real(2)?))
+        })?;
+        Ok(wasted.unwrap_or_default())
+    }
+
+    /// Loops that were stopped since a moment, by kind: how many, and the sum of what a round of each costs.
+    pub(crate) fn stopped_since(&mut self, tenant: Option<&str>, since: i64) -> Stored<Vec<(String, u64, f64)>> {
+        let sql = "SELECT l.kind, count(*), sum(l.cost) FROM loops l JOIN sessions s ON s.id = l.session
+             WHERE l.stopped = 1 AND l.at >= ?2
+               AND (CAST(?1 AS TEXT) IS NULL OR s.tenant IN (SELECT id FROM tenants WHERE name = ?1))
+             GROUP BY l.kind";
+        self.all(sql, values![tenant, since], |row| Ok((row.text(0)?, row.count(1)?, row.real(2)?)))
+    }
+
+    /// How many more rounds loops of each kind made when nobody stopped them, on average.
+    pub(crate) fn rounds_unstopped(&mut self) -> Stored<BTreeMap<String, f64>> {
+        let sql = "SELECT kind, CAST(avg(rounds) AS DOUBLE PRECISION) FROM loops WHERE stopped = 0 GROUP BY kind";
+        Ok(self.all(sql, &[], |row| Ok((row.text(0)?, row.real(1)?)))?.into_iter().collect())
+    }
+}
+
+fn costs([cost, tokens, steps, in_loops, wasted]: [f64; 5]) -> Value {
+    json!({
+        "cost_usd": cost, "loop_cost_usd": in_loops, "wasted_cost_usd": wasted, "tokens": tokens,
+        "steps": steps as u64,
+    })
+}

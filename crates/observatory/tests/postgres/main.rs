@@ -1,0 +1,29 @@
+//! The tests of `tests/http` once more, with a real `PostgreSQL` server; and what only several processes can do.
+
+#![expect(clippy::unwrap_used, reason = "what cannot be sent or read ends its test")]
+
+#[path = "../http/api.rs"]
+mod api;
+mod backend;
+#[path = "../http/costs.rs"]
+mod costs;
+#[path = "../http/entropy.rs"]
+mod entropy;
+#[path = "../http/events.rs"]
+mod events;
+#[path = "../http/graph.rs"]
+mod graph;
+#[path = "../http/ingest.rs"]
+mod ingest;
+#[path = "../http/kill.rs"]
+mod kill;
+#[path = "../http/orders.rs"]
+mod orders;
+#[path = "../http/policies.rs"]
+mod policies;
+mod reach;
+#[path = "../http/server.rs"]
+mod server;
+mod several;
+#[path = "../http/traffic.rs"]
+mod traffic;

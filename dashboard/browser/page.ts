@@ -1,0 +1,75 @@
+// A real Chromium with one page, and what is asserted of it everywhere.
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { Gateway, Mock } from "./processes";
+
+const CHROMIUM = process.env["CHROMIUM_BIN"] ?? "/usr/bin/chromium";
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export interface Stage {
+  mock: Mock;
+  gateway: Gateway;
+  browser: Browser;
+  /** Opens a page; everything that goes wrong in it fails the test. */
+  open: (hash: string, options?: BrowserContextOptions) => Promise<Page>;
+}
+
+/** Mock, gateway and browser for the tests of one file. */
+export function stage(config: object = {}): Stage {
+  const made = {} as Stage;
+  const pages: Page[] = [];
+  const problems: string[] = [];
+  beforeAll(async () => {
+    if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: run \`make setup\`, or set CHROMIUM_BIN`);
+    made.mock = await Mock.start();
+    made.gateway = await Gateway.start(made.mock.url, config);
+    made.browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+    made.open = async (hash, options = {}) => {
+      const context = await made.browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+      const page = await context.newPage();
+      pages.push(page);
+      page.on("pageerror", (problem) => problems.push(problem.message));
+      page.on("console", (message) => {
+        if (/Content Security Policy|TrustedHTML|Uncaught/.test(message.text())) problems.push(message.text());
+      });
+      await page.goto(`${made.gateway.url}/${hash}`);
+      await page.waitForSelector('[data-connection="live"]');
+      return page;
+    };
+  });
+  afterEach(async () => {
+    for (const page of pages.splice(0)) await page.context().close();
+    expect(problems.splice(0)).toEqual([]);
+  });
+  afterAll(async () => {
+    await made.browser?.close();
+    await made.gateway?.stop();
+    await made.mock?.stop();
+  });
+  return made;
+}
+
+interface AxeResults {
+  violations: { id: string; nodes: { target: unknown[]; failureSummary?: string }[] }[];
+}
+
+/** What axe has to complain about. */
+export async function complaints(page: Page): Promise<string[]> {
+  // A string that is evaluated by the debugger is not bound by the page's content security policy.
+  await page.evaluate(axeSource);
+  const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as AxeResults;
+  return violations.flatMap(({ id, nodes }) => nodes.slice(0, 4).map((node) => `${id}: ${String(node.target)} ${node.failureSummary ?? ""}`));
+}
+
+/** Waits until something is so, by asking again; says what it was at last. */
+export async function until<T>(ask: () => Promise<T>, isSo: (value: T) => boolean, within = 10_000): Promise<T> {
+  const end = Date.now() + within;
+  for (;;) {
+    const value = await ask();
+    if (isSo(value)) return value;
+    if (Date.now() > end) throw new Error(`it did not become so within ${within} ms: ${JSON.stringify(value)?.slice(0, 500)}`);
+    await new Promise((again) => setTimeout(again, 50));
+  }
+}
