@@ -5,6 +5,11 @@ import { stage, until } from "./page";
 describe("Pause and Inspect", () => {
   const at = stage({ pause: { hold: "25s" } });
 
+  async function held(): Promise<number> {
+    const metrics = await (await fetch(`${at.gateway.url}/metrics`)).text();
+    return Number(/loopbreaker_held(?:{[^}]*})? (\d+)/.exec(metrics)?.[1] ?? 0);
+  }
+
   async function loopOf(session: string) {
     const agent = await looping(at.mock, at.gateway, session);
     const state = () => at.gateway.get<{ state: string }>(`/sessions/${session}`).catch(() => ({ state: "" }));
@@ -32,10 +37,7 @@ describe("Pause and Inspect", () => {
       return answer;
     });
     // The gateway counts what it holds; the provider has seen nothing of it.
-    await until(
-      async () => (await (await fetch(`${at.gateway.url}/metrics`)).text()).match(/loopbreaker_held(?:{[^}]*})? (\d+)/)?.[1] ?? "0",
-      (held) => Number(held) > 0,
-    );
+    await until(held, (count) => count > 0);
     expect(answered).toBe(false);
     expect((await at.mock.requests("hold-1")).length).toBe(before);
 
@@ -72,6 +74,7 @@ describe("Pause and Inspect", () => {
     await page.getByRole("button", { name: /^Pause/ }).click();
     await page.getByText("held by local").waitFor();
     const call = agent.round(99);
+    await until(held, (count) => count > 0);
     await page.getByRole("button", { name: "Reject", exact: true }).click();
     await page.getByRole("button", { name: "Reject…" }).click();
     await page.getByRole("button", { name: "Yes, reject its call" }).click();

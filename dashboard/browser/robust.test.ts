@@ -1,5 +1,8 @@
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { generate } from "../scripts/schema.js";
 import { chain, looping, send } from "./agent";
 import { complaints, stage, until } from "./page";
 
@@ -67,6 +70,11 @@ describe("the page", () => {
     await until(state, ({ state }) => state === "paused");
     await page.keyboard.press("r");
     await until(state, ({ state }) => state !== "paused");
+  });
+
+  it("reads types that are made from this API", async () => {
+    const made = generate(await at.gateway.get("/openapi.json"));
+    expect(readFileSync(join(import.meta.dirname, "../src/api/schema.ts"), "utf8") === made, "run `npm run schema`").toBe(true);
   });
 
   it("takes nothing from anywhere else, and little of it", async () => {

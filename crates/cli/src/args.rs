@@ -21,6 +21,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(ServeArgs),
+    Sidecar(SidecarArgs),
     Replay(ReplayArgs),
     Check(CheckArgs),
     Demo(DemoArgs),
@@ -58,6 +59,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FORMAT", value_parser = ["json", "human", "off"])]
     pub(crate) log_format: Option<String>,
 }
+
+/// Run the embedding sidecar: one model for several gateways, by gRPC over a Unix socket
+///
+/// It is set up by the environment. The model is loaded and warmed before the socket exists.
+#[derive(Debug, Parser)]
+#[command(after_help = SIDECAR_NOTES)]
+pub(crate) struct SidecarArgs {}
 
 /// Say what would have fired in recorded runs, when, why, and what it would have saved
 ///
@@ -225,6 +233,8 @@ const EXAMPLES: &str = "\
 Examples:
   loopbreaker serve                           the gateway, on 127.0.0.1:4141
   loopbreaker probe                           is its guard alive
+  loopbreaker sidecar                         embeddings for several gateways
+  loopbreaker audit verify                    is the log of what operators did whole
   loopbreaker demo                            watch it break loops, without a key
   loopbreaker replay run.jsonl                what would have fired in a recorded run
   loopbreaker replay *.jsonl --html out.html  the same as a page for the browser
@@ -243,6 +253,24 @@ Examples:
 SIGHUP, or a change of the config file, reloads it; SIGTERM lets open streams end.
 
 Exit codes: 0 it was told to stop, 1 the config is wrong or the port is taken, 2 usage";
+
+const SIDECAR_NOTES: &str = "\
+Variables:
+  UDS_PATH                   the socket [default: /tmp/embedding-sidecar.sock]
+  REDIS_URL                  where vectors are kept: redis://…, redis://…?vector=hnsw; memory without it
+  LOOP_SIMILARITY_THRESHOLD  from which similarity on two prompts are a loop [default: 0.95]
+  LOOP_HISTORY_SIZE          how many earlier prompts are compared [default: 5]
+  LOOP_EMBEDDING_TTL         how many seconds they are kept [default: 3600]
+  LOOP_EMBEDDING_MODEL_PATH  a folder with model.onnx and tokenizer.json, or the .onnx file itself
+  ORT_DYLIB_PATH             ONNX Runtime's library, to use it instead of the built-in engine
+  METRICS_LISTEN             serves /metrics there [default: off]
+
+Examples:
+  loopbreaker sidecar
+  UDS_PATH=/run/embed.sock loopbreaker sidecar
+  LOOP_EMBEDDING_SIDECAR_UDS=/run/embed.sock loopbreaker serve
+
+Exit codes: 0 it was told to stop, 1 a variable, the model or the socket cannot be used, 2 usage";
 
 const REPLAY_NOTES: &str = "\
 Examples:

@@ -13,6 +13,7 @@ mod number;
 mod probe;
 mod replay;
 mod serve;
+mod sidecar;
 mod terminal;
 mod told;
 
@@ -28,6 +29,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Serve(args) => serve::run(&args),
+        Command::Sidecar(_) => sidecar::run(),
         Command::Replay(args) => replay::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -71,6 +71,9 @@ fn load(args: &ServeArgs) -> Result<(Config, Watched), Failure> {
         })?;
         config.upstreams = config.upstreams.all_at(&url);
     }
+    let config = config
+        .with_environment(|name| std::env::var(name).ok())
+        .map_err(|bad| Failure::told(bad.to_string(), "unset it, or give it another value"))?;
     let files = file.as_ref().map(ConfigFile::paths).unwrap_or_default();
     Ok((config, Watched::new(files)))
 }

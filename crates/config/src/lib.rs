@@ -22,6 +22,7 @@
 mod base_url;
 mod compose;
 mod cursor;
+mod environment;
 mod explain;
 mod fields;
 mod guard;
@@ -44,6 +45,7 @@ use std::net::SocketAddr;
 
 pub use base_url::{BaseUrl, BaseUrlError};
 use cursor::Cursor;
+pub use environment::BadVariable;
 use path::Path;
 pub use problem::Problem;
 use report::Report;
@@ -204,7 +206,7 @@ impl Config {
         if !self.policies.is_empty() {
             return Cow::Borrowed(&self.policies);
         }
-        let semantic = Some(SemanticPolicy::at(self.detectors.semantic.threshold));
+        let semantic = self.semantic.enabled.then(|| SemanticPolicy::at(self.detectors.semantic.threshold));
         Cow::Owned(vec![Policy { semantic, ..Policy::default_policy() }])
     }
 

@@ -13,6 +13,7 @@ use loopbreaker_config::{Dialect as Provider, Subject};
 use loopbreaker_dialect::{Dialect, Facts};
 use loopbreaker_telemetry::{Degraded, Part, Record, Resume, TraceContext};
 
+use crate::delta::Delta;
 use crate::identical::Attempt;
 use crate::identity::{Caller, Tenant};
 use crate::inspect::{Inspection, Reader};
@@ -64,6 +65,10 @@ pub(crate) struct Case<'s> {
     pub(crate) position: usize,
     /// Steps that were not known before, where they are written down.
     pub(crate) heard: Vec<Heard>,
+    /// What is new, where it is compared with what was said before.
+    pub(crate) delta: Delta,
+    /// Whether the session is one in which loops are only observed.
+    pub(crate) held_out: bool,
     /// The loop state of a client that will name this answer instead of repeating what led to it.
     pub(crate) thread: Option<Box<Transcript>>,
     pub(crate) now: Timestamp,
@@ -183,6 +188,8 @@ pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Loo
         inspection: None,
         position: 0,
         heard: Vec::new(),
+        delta: Delta::default(),
+        held_out: false,
         thread: None,
         now: shared.now(),
     };
@@ -210,7 +217,7 @@ fn look<'s>(
         transcripts: &shared.transcripts,
         fingerprint: settings.counts_requests,
     };
-    let (heard, is_kept) = (&mut case.heard, shared.journal().is_some());
+    let (heard, delta, is_kept) = (&mut case.heard, &mut case.delta, shared.journal().is_some());
     let mut tell = |position: usize, step: &Step<'_>| {
         if is_kept {
             // Of a long transcript that is read for the first time, the newest steps are kept.
@@ -218,6 +225,9 @@ fn look<'s>(
                 heard.drain(..Heard::MAX_STEPS / 2);
             }
             heard.push(Heard::of(position, step));
+        }
+        if settings.compares {
+            delta.take(step);
         }
     };
     let read = looked.dialect.zip(looked.body).map(|(dialect, body)| reader.read(dialect, body, &mut tell));
@@ -272,6 +282,7 @@ fn look<'s>(
         headers: looked.headers,
         query: looked.query,
     };
+    case.held_out = is_held_out(settings.config.holdout, case.located.key);
     let transcript = case.inspection.as_ref().map(|inspection| &inspection.transcript);
     let document = case.inspection.as_ref().and_then(|inspection| inspection.document.as_ref());
     let question = Question {
@@ -284,7 +295,7 @@ fn look<'s>(
         tip: case.tip,
         rulings: transcript.map_or(&[][..], |transcript| transcript.loops.rulings()),
         is_kept: shared.journal().is_some(),
-        held_out: is_held_out(settings.config.holdout, case.located.key),
+        held_out: case.held_out,
         now: case.now,
         today,
     };

@@ -44,7 +44,11 @@ impl Worker {
             "/metrics" => {
                 let metrics = &self.shared.telemetry.metrics;
                 metrics.set_sessions(self.shared.sessions.len() as u64);
-                with(200, "text/plain; version=0.0.4; charset=utf-8", metrics.render())
+                let mut page = metrics.render();
+                if let Some(meaning) = self.shared.meaning() {
+                    page += &meaning.checker.counters().now().prometheus("loopbreaker_semantic");
+                }
+                with(200, "text/plain; version=0.0.4; charset=utf-8", page)
             }
             "/api/v1/login" => self.log_in(request).await,
             "/api/v1/logout" => self.log_out(),

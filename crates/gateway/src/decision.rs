@@ -68,6 +68,7 @@ impl Worker {
         };
         let mut case = consider(&self.shared, &settings, &looked);
         case.keep_transcript(&self.shared, dialect);
+        self.compare(&settings, &mut case, &looked).await;
         if let Some(journal) = self.shared.journal() {
             case.write_down(journal, dialect, at);
         }

@@ -84,6 +84,7 @@ impl Gateway {
             running.observatory.govern(Arc::new(Governed::of(&shared)));
         }
         tell_of_store(&shared);
+        shared.renew_meaning(&shared.settings().config);
         shared.trusts_tenant_header.store(listen.ip().is_loopback(), Ordering::Relaxed);
 
         let first = listen::open(listen).map_err(|error| StartError::Listen(listen, error))?;

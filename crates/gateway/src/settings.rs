@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) prices: Prices,
     /// Whether any policy counts identical requests.
     pub(crate) counts_requests: bool,
+    /// Whether any policy compares what is said.
+    pub(crate) compares: bool,
     /// Which requests those policies count, whoever sends them.
     counted: Vec<Selector>,
     openai: Upstream,
@@ -89,6 +91,7 @@ impl Settings {
             rules: RedundancyRules::compile(&config.detectors.redundancy),
             prices: prices(&config),
             counts_requests: policies.iter().any(|active| active.policy.loop_detection.is_some()),
+            compares: policies.iter().any(|active| active.policy.semantic.is_some()),
             counted: policies.iter().filter_map(ActivePolicy::counted).collect(),
             openai: Upstream::at(&upstreams.openai),
             anthropic: Upstream::at(&upstreams.anthropic),

@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use loopbreaker::Timestamp;
 use loopbreaker_budget::{Breaker, Ledger};
 use loopbreaker_config::{Config, Policy};
-use loopbreaker_telemetry::Telemetry;
+use loopbreaker_telemetry::{Level, Part, Telemetry};
 
 use crate::govern::with_overrides;
 use crate::hints::Placements;
@@ -18,6 +18,7 @@ use crate::holds::Holds;
 use crate::identical::IdenticalRequests;
 use crate::identity::Tenants;
 use crate::journal::{Entry, Journal};
+use crate::meaning::Meaning;
 use crate::observe::Observing;
 use crate::orders::Orders;
 use crate::pauses::Pauses;
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) pauses: Arc<Pauses>,
     pub(crate) orders: Arc<Orders>,
     pub(crate) observing: Observing,
+    meaning: RwLock<Option<Arc<Meaning>>>,
     pub(crate) placements: Placements,
     pub(crate) telemetry: Telemetry,
     breakers: Mutex<HashMap<Origin, Breaker>>,
@@ -98,12 +100,31 @@ impl Shared {
             pauses,
             orders,
             observing,
+            meaning: RwLock::default(),
             placements: Placements::default(),
             telemetry,
             breakers: Mutex::default(),
             trusts_tenant_header: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             clock,
+        }
+    }
+
+    /// Who compares what is said, if anybody does.
+    pub(crate) fn meaning(&self) -> Option<Arc<Meaning>> {
+        self.meaning.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts a new one in place, with nothing remembered. Without one nothing is compared, and that is told.
+    pub(crate) fn renew_meaning(&self, config: &Config) {
+        let made = Meaning::of(config);
+        let problem = made.as_ref().err().cloned();
+        let made = made.ok().flatten().map(Arc::new);
+        *self.meaning.write().unwrap_or_else(PoisonError::into_inner) = made;
+        self.telemetry.metrics.set_degraded(Part::Semantic, problem.is_some());
+        if let Some(problem) = problem {
+            let fields = [("problem", problem.as_str())];
+            self.telemetry.log.event(Level::Error, "the semantic detector is off", &fields);
         }
     }
 
@@ -161,6 +182,12 @@ impl Shared {
         if !detects_alike || before.counts_requests != settings.counts_requests {
             // What was seen with other rules cannot be taken up; transcripts are read again from their bodies.
             self.transcripts.clear();
+        }
+        let compares_alike = before.compares == settings.compares
+            && before.config.semantic == settings.config.semantic
+            && before.config.detectors.semantic == settings.config.detectors.semantic;
+        if !compares_alike {
+            self.renew_meaning(&settings.config);
         }
         if before.config.upstreams.breaker != settings.config.upstreams.breaker {
             self.breakers.lock().unwrap_or_else(PoisonError::into_inner).clear();

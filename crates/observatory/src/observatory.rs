@@ -237,6 +237,14 @@ impl Observatory {
         taken
     }
 
+    /// Hands work to the writer behind all that waits, also where there is no room for more.
+    pub(crate) fn push_through(
+        &self,
+        work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
+    ) -> bool {
+        self.writer.push_through(work)
+    }
+
     /// Does work in the next transaction; the answer comes after its commit.
     pub(crate) async fn write<T: Send + 'static>(
         &self,

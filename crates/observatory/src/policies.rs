@@ -99,7 +99,8 @@ impl Observatory {
     /// Says who has the policies. The overrides that are kept are told at once.
     pub fn govern(&self, policies: Arc<dyn Policies>) {
         let governed = &self.shared.governed;
-        policies.replace(&governed.overrides());
+        let overrides = governed.overrides().clone();
+        policies.replace(&overrides);
         *governed.policies.lock().unwrap_or_else(PoisonError::into_inner) = Some(policies);
     }
 

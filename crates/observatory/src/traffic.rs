@@ -125,7 +125,7 @@ impl Observatory {
     /// Waits until everything that was noted before is safe, for at most a few seconds. It blocks its thread.
     pub fn flush(&self) {
         let (done, is_done) = std::sync::mpsc::channel();
-        let handed = self.hand_over(move |scribe| {
+        let handed = self.push_through(move |scribe| {
             // Whoever waits may have given up.
             scribe.effects.push(Box::new(move || done.send(()).unwrap_or_default()));
             Ok(())

@@ -1,6 +1,6 @@
 //! The one thread that writes: whatever waits is done in one transaction, and answered after its commit.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -30,8 +30,9 @@ pub(crate) struct Writer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Work inside of a transaction, and what is to be done once it is committed.
-type Job = Box<dyn FnOnce(&mut Scribe<'_>) -> Stored<Effect> + Send>;
+/// Work inside of a transaction, and the answer that is given once it is committed. An answer that is never given, as
+/// that of a failure, is dropped: but only after the failure is shown.
+type Job = Box<dyn FnOnce(&mut Scribe<'_>) -> Result<Effect, (StoreError, Effect)> + Send>;
 type Effect = Box<dyn FnOnce() + Send>;
 
 struct Envelope {
@@ -114,10 +115,10 @@ impl Writer {
         let place = tokio::time::timeout(PATIENCE, Arc::clone(&self.permits).acquire_owned()).await;
         let Ok(Ok(permit)) = place else { return Err(StoreError::Busy) };
         let (reply, answer) = oneshot::channel();
-        let job: Job = Box::new(move |scribe| {
-            let done = work(scribe)?;
+        let job: Job = Box::new(move |scribe| match work(scribe) {
             // Whoever asked may have gone.
-            Ok(Box::new(move || drop(reply.send(done))))
+            Ok(done) => Ok(Box::new(move || drop(reply.send(done)))),
+            Err(error) => Err((error, Box::new(move || drop(reply)))),
         });
         self.send(Envelope { job, place: Some(permit) })?;
         Ok(Pending { answer, shared: Arc::clone(&self.shared) })
@@ -126,11 +127,15 @@ impl Writer {
     /// Does work some time soon if there is a place for it, and tells nobody.
     pub(crate) fn note(&self, work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static) -> bool {
         let Ok(permit) = Arc::clone(&self.notes).try_acquire_owned() else { return false };
-        let job: Job = Box::new(move |scribe| {
-            work(scribe)?;
-            Ok(Box::new(|| ()))
-        });
-        self.send(Envelope { job, place: Some(permit) }).is_ok()
+        self.send(Envelope { job: unanswered(work), place: Some(permit) }).is_ok()
+    }
+
+    /// Does work behind all that waits, whether there is a place for it or not: for the few who end with it.
+    pub(crate) fn push_through(
+        &self,
+        work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
+    ) -> bool {
+        self.send(Envelope { job: unanswered(work), place: None }).is_ok()
     }
 
     fn send(&self, envelope: Envelope) -> Stored<()> {
@@ -209,23 +214,21 @@ impl Desk {
                     }
                 }
                 if self.shared.has_chores() {
-                    let job: Job = Box::new(|scribe| {
-                        scribe.do_chores()?;
-                        Ok(Box::new(|| ()))
-                    });
-                    self.commit(vec![Envelope { job, place: None }]);
+                    let job = unanswered(Scribe::do_chores);
+                    self.commit([Envelope { job, place: None }].into());
                 }
             }
         }
     }
 
     /// One transaction. Either all of the batch is committed and answered, or none of it.
-    fn commit(&mut self, batch: Vec<Envelope>) {
+    fn commit(&mut self, mut batch: VecDeque<Envelope>) {
         let asked_for = batch.iter().filter(|envelope| envelope.place.is_some()).count() as u64;
-        let worked = catch_unwind(AssertUnwindSafe(|| self.work(batch)));
+        let mut replies = Vec::with_capacity(batch.len());
+        let worked = catch_unwind(AssertUnwindSafe(|| self.work(&mut batch, &mut replies)));
         let worked = worked.unwrap_or_else(|_| Err(StoreError::Other("a job panicked".to_owned())));
         match worked {
-            Ok((drafts, effects, replies)) => {
+            Ok((drafts, effects)) => {
                 for effect in effects {
                     effect();
                 }
@@ -249,7 +252,11 @@ impl Desk {
         }
     }
 
-    fn work(&mut self, batch: Vec<Envelope>) -> Stored<(Drafts, Vec<Effect>, Vec<Effect>)> {
+    fn work(
+        &mut self,
+        batch: &mut VecDeque<Envelope>,
+        replies: &mut Vec<Effect>,
+    ) -> Stored<(Drafts, Vec<Effect>)> {
         self.store.begin()?;
         if self.shared.is_shared {
             self.catch_up()?;
@@ -266,18 +273,23 @@ impl Desk {
             told: Vec::new(),
             now: self.shared.now(),
         };
-        let mut replies = Vec::with_capacity(batch.len());
         let mut places = Vec::with_capacity(batch.len());
-        for Envelope { job, place } in batch {
-            replies.push(job(&mut scribe)?);
+        while let Some(Envelope { job, place }) = batch.pop_front() {
             // It is free for others only when this transaction is over.
             places.push(place);
+            match job(&mut scribe) {
+                Ok(reply) => replies.push(reply),
+                Err((error, reply)) => {
+                    replies.push(reply);
+                    return Err(error);
+                }
+            }
         }
         scribe.write_sessions()?;
         let Scribe { drafts, effects, .. } = scribe;
         let drafts = self.number(drafts)?;
         self.store.commit()?;
-        Ok((drafts, effects, replies))
+        Ok((drafts, effects))
     }
 
     /// Sets numbers aside for events, or writes the events down with their numbers where others tell them too.
@@ -335,6 +347,14 @@ impl Desk {
         self.live.clear();
         self.watches.clear();
     }
+}
+
+/// A job that nobody waits for.
+fn unanswered(work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static) -> Job {
+    Box::new(move |scribe| match work(scribe) {
+        Ok(()) => Ok(Box::new(|| ())),
+        Err(error) => Err((error, Box::new(|| ()))),
+    })
 }
 
 /// Events of a batch, after its commit.

@@ -57,6 +57,7 @@ export function fleetMap(topology: Topology, room: number): FleetMap {
     const { x, y } = layout.nodes.get(nodeKey(node)) ?? { x: 0, y: 0 };
     return { key: nodeKey(node), node, x, y };
   });
+  const pairs = new Set(topology.edges.map((edge) => linkId(ends(edge))));
   let lowest = layout.height;
   const curves: Curve[] = [];
   for (const edge of topology.edges) {
@@ -64,8 +65,9 @@ export function fleetMap(topology: Topology, room: number): FleetMap {
     const [a, b] = [layout.nodes.get(from), layout.nodes.get(to)];
     if (!a || !b || from === to) continue;
     const isBack = layout.back.has(linkId({ from, to }));
-    // Both ends in a loop, or the API says so: that is the edge that goes round and round.
-    const loops = edge.loop ?? (states.get(from) === "loop" && states.get(to) === "loop");
+    // The API says so, or one end is in a loop and the other one sends back: that edge goes round and round.
+    const isInLoop = states.get(from) === "loop" || states.get(to) === "loop";
+    const loops = edge.loop ?? (isInLoop && pairs.has(linkId({ from: to, to: from })));
     const width = 1.2 + Math.min(3.2, Math.log2(1 + edge.count) * 0.38);
     const { path, x, y, low } = isBack || b.x <= a.x ? returning(a, b) : going(a, b);
     lowest = Math.max(lowest, low);

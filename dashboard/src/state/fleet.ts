@@ -1,6 +1,6 @@
 // What is known of the sessions of a fleet, kept up to date by events and bounded in every direction.
 import type { Told } from "../api/stream";
-import type { Alert, Session, SessionState } from "../api/shapes";
+import type { Alert, Finding, Session, SessionState } from "../api/shapes";
 
 export interface Row extends Session {
   key: string;
@@ -8,6 +8,8 @@ export interface Row extends Session {
   trail: number[];
   /** When its alert was raised, in milliseconds since 1970. */
   alertedAt: number | null;
+  /** What a detector found last, while it is in a loop. */
+  found: Finding | null;
 }
 
 /** Sessions that are kept; the ones that were quiet longest go first. */
@@ -75,6 +77,11 @@ export class Fleet {
     row.alertedAt ??= alert.since ? Date.parse(alert.since) : now;
   }
 
+  setFound(key: string, found: Finding): void {
+    const row = this.rows.get(key);
+    if (row) row.found ??= found;
+  }
+
   find(id: string, tenant: string | null): Row | undefined {
     return this.rows.get(tenant === null ? (this.named.get(id) ?? "") : keyOf(tenant, id));
   }
@@ -109,6 +116,7 @@ export class Fleet {
         return true;
       case "finding":
         this.bucket(now).loops++;
+        if (row) row.found = (event["finding"] ?? null) as Finding | null;
         return true;
       default:
         return false;
@@ -127,7 +135,7 @@ export class Fleet {
     if (known) this.states[known.state]--;
     // Put in again, a session stands behind those that were quiet longer.
     this.rows.delete(key);
-    const row: Row = { ...session, key, trail, alert, alertedAt: open ? since : null };
+    const row: Row = { ...session, key, trail, alert, alertedAt: open ? since : null, found: open ? (known?.found ?? null) : null };
     this.rows.set(key, row);
     this.named.set(session.session_id, key);
     this.states[session.state]++;

@@ -28,7 +28,7 @@ const MAX_ROWS = 60;
 export const MAX_TIMES = 200;
 
 /** What of a cell went into loops: repeats where they are known, else everything that was spent in a loop. */
-export const looped = (cell: CostCell) => Math.max(cell.wasted_cost_usd ?? 0, cell.loop_cost_usd);
+export const looped = (cell: CostCell) => Math.max(cell.wasted_cost_usd, cell.loop_cost_usd);
 
 export function heat(cells: readonly CostCell[], from: number, to: number, bucket: number): Heat {
   const rows = new Map<string, HeatRow>();

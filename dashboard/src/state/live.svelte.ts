@@ -147,7 +147,7 @@ class Live {
   /** What repeats in a loop that was there before this page: it is in the session's findings. */
   private lookUpAlerts(): void {
     for (const row of this.alerts().slice(0, MAX_LOOKED_UP)) {
-      if (row.alert || this.lookedUp.has(row.key)) continue;
+      if (row.alert || row.found || this.lookedUp.has(row.key)) continue;
       if (this.lookedUp.size > 1000) this.lookedUp.clear();
       this.lookedUp.add(row.key);
       void this.lookUp(row);
@@ -157,10 +157,9 @@ class Live {
   private async lookUp(row: Row): Promise<void> {
     const path = `/sessions/${encodeURIComponent(row.session_id)}/findings`;
     const { findings } = await get<{ findings: Finding[] }>(path, { tenant: row.tenant }).catch(() => ({ findings: [] }));
-    const last = findings.filter((finding) => finding.pattern).at(-1);
-    if (!last?.pattern) return;
-    const alert = { entropy_score: row.entropy_score, repeated_pattern: last.pattern, occurrence_count: last.count ?? 0 };
-    this.fleet.setAlert(keyOf(row.tenant, row.session_id), last.at ? { ...alert, since: last.at } : alert, Date.now());
+    const last = findings.filter((finding) => finding.severity === "loop").at(-1);
+    if (!last) return;
+    this.fleet.setFound(keyOf(row.tenant, row.session_id), last);
     this.version++;
   }
 }

@@ -7,7 +7,7 @@ function step(n: number, tool: string, severity: Severity = "normal", more: Part
     severity,
     cost_usd: 0.5,
     log: {
-      meta: { trace_id: `t${n}`, parent_step_id: n > 1 ? `t${n - 1}` : null, timestamp: "2026-02-21T10:00:00Z" },
+      meta: { trace_id: `t${n}`, parent_step_id: n > 1 ? `t${n - 1}` : "", timestamp: "2026-02-21T10:00:00Z" },
       identity: { agent_id: "a", agent_type: "x", capability_version: "2.0.0" },
       cognition: { intent: "build" },
       action: { tool_call: tool, tool_input: "{}", status: "failure" },

@@ -44,6 +44,8 @@ describe("the heatmap", () => {
     at: new Date(at).toISOString(),
     cost_usd: cost,
     loop_cost_usd: loop,
+    wasted_cost_usd: 0,
+    tenant: "acme",
     tokens: 1,
     steps: 1,
   });

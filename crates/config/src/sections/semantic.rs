@@ -19,6 +19,10 @@ use crate::kinds::{duration, flag, number, text, whole};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SemanticService {
+    /// Whether anything is compared at all; `LOOP_DETECTION_ENABLED` turns it off.
+    pub enabled: bool,
+    /// What the model is told in place of the usual sentence.
+    pub message: Option<String>,
     /// Who computes the embeddings.
     pub backend: SemanticBackend,
     /// Sockets of the sidecars, when they do.
@@ -103,6 +107,8 @@ pub enum SemanticHistory {
 impl Default for SemanticService {
     fn default() -> Self {
         Self {
+            enabled: true,
+            message: None,
             backend: SemanticBackend::InProcess,
             sidecars: Vec::new(),
             timeout: Duration::from_millis(50),
@@ -136,6 +142,8 @@ fn detector(fields: &mut Fields<'_>) -> Read<SemanticConfig> {
 
 fn service(fields: &mut Fields<'_>) -> Read<SemanticService> {
     let default = SemanticService::default();
+    let enabled = fields.field("enabled", default.enabled, flag);
+    let message = fields.field("message", default.message, |value| value.or_null(text));
     let backend = fields.field("backend", default.backend, |value| {
         value.choice(&[("in_process", SemanticBackend::InProcess), ("sidecar", SemanticBackend::Sidecar)])
     });
@@ -154,6 +162,8 @@ fn service(fields: &mut Fields<'_>) -> Read<SemanticService> {
     let keep_prompts = fields.field("keep_prompts", default.keep_prompts, flag);
     let store = fields.field("store", default.store, text);
     Ok(SemanticService {
+        enabled: enabled?,
+        message: message?,
         backend: backend?,
         sidecars: sidecars?,
         timeout: timeout?,

@@ -28,6 +28,7 @@ CREATE TABLE sessions (
     UNIQUE (tenant, name)
 );
 CREATE INDEX sessions_last ON sessions (last_at, id);
+CREATE INDEX sessions_level ON sessions (level, last_at, id);
 
 CREATE TABLE steps (
     id          BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -59,7 +60,7 @@ CREATE INDEX steps_session ON steps (session, id);
 CREATE INDEX steps_at ON steps (at);
 CREATE INDEX steps_waiting ON steps (tenant, parent) WHERE waiting = 1;
 CREATE INDEX steps_open ON steps (session) WHERE open = 1;
-CREATE INDEX steps_wasted ON steps (at) WHERE wasted = 1;
+CREATE INDEX steps_wasted ON steps (at, tenant, tokens, cost) WHERE wasted = 1;
 CREATE INDEX steps_search ON steps USING gin (search);
 
 CREATE TABLE hand_offs (

@@ -196,16 +196,18 @@ async fn what_is_too_much_goes_and_what_was_found_later_stays() {
     let for_options = std::sync::Arc::clone(&clock);
     let mut options = Options::at(&path);
     options.clock = std::sync::Arc::new(move || for_options.fetch_add(1_000, std::sync::atomic::Ordering::Relaxed));
-    options.max_bytes = 4 << 20;
+    options.max_bytes = 8 << 20;
     let observatory = Observatory::open(options).unwrap();
     for number in 0..=255 {
-        observatory.ingest(arrival(number)).await.unwrap().unwrap();
+        let mut arrival = arrival(number);
+        arrival.log.cognition.intent = "word ".repeat(12_000);
+        observatory.ingest(arrival).await.unwrap().unwrap();
     }
     let finding = serde_json::json!({ "kind": "repeat" });
     assert!(observatory.finding("t", "run", finding).await.unwrap());
     observatory.enforce_retention().await.unwrap();
     let mut store = Store::new(Sqlite::open(&path).unwrap());
-    assert!(store.used_bytes().unwrap() <= 4 << 20);
+    assert!(store.used_bytes().unwrap() <= 8 << 20);
     let session = store.sessions_named("run", None).unwrap().remove(0);
     let kinds: Vec<serde_json::Value> =
         store.findings(session.id).unwrap().into_iter().map(|found| found["kind"].clone()).collect();

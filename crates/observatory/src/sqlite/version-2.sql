@@ -4,6 +4,8 @@ ALTER TABLE sessions ADD COLUMN wasted_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN wasted_cost REAL NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN marks TEXT NOT NULL DEFAULT '{}';  -- last scores, open alert, last verdict: JSON
 
+CREATE INDEX sessions_level ON sessions (level, last_at, id);
+
 ALTER TABLE steps ADD COLUMN open INTEGER NOT NULL DEFAULT 0;      -- 1 while its result has not come
 ALTER TABLE steps ADD COLUMN wasted INTEGER NOT NULL DEFAULT 0;    -- 1 for a redundant repeat
 ALTER TABLE steps ADD COLUMN number INTEGER NOT NULL DEFAULT 0;    -- its place in its session, from 1 on
@@ -11,7 +13,7 @@ UPDATE steps SET number = placed.number
 FROM (SELECT id, row_number() OVER (PARTITION BY session ORDER BY id) AS number FROM steps) AS placed
 WHERE placed.id = steps.id;
 CREATE INDEX steps_open ON steps (session) WHERE open = 1;
-CREATE INDEX steps_wasted ON steps (at) WHERE wasted = 1;
+CREATE INDEX steps_wasted ON steps (at, tenant, tokens, cost) WHERE wasted = 1;
 
 ALTER TABLE findings ADD COLUMN kind TEXT NOT NULL DEFAULT 'entropy';
 ALTER TABLE findings ADD COLUMN key TEXT;                          -- findings of one key replace each other

@@ -36,9 +36,15 @@ impl Store {
             (SessionOrder::LoopScore, cursor) => ("s.loop_score", Param::Real(cursor.map_or(f64::MAX, |at| at.0))),
             (SessionOrder::Cost, cursor) => ("s.cost", Param::Real(cursor.map_or(f64::MAX, |at| at.0))),
         };
+        // What the filters say already, in words that an index understands.
+        let narrow = match filter.state.as_deref() {
+            Some(state @ ("loop" | "warning")) => format!("AND s.level = '{state}'"),
+            Some("paused") => "AND s.id IN (SELECT session FROM pauses)".to_owned(),
+            _ => String::new(),
+        };
         let sql = format!(
             "{SELECT} LEFT JOIN pauses p ON p.session = s.id
-             WHERE {FILTERS} AND ({column}, s.id) < (?6, ?7) ORDER BY {column} DESC, s.id DESC LIMIT ?8"
+             WHERE {FILTERS} {narrow} AND ({column}, s.id) < (?6, ?7) ORDER BY {column} DESC, s.id DESC LIMIT ?8"
         );
         let values = [
             filter.tenant.as_deref().into(),
@@ -65,7 +71,7 @@ impl Store {
         }
         let sql = format!(
             "SELECT count(*) FROM (SELECT 1 FROM sessions s CROSS JOIN tenants t ON t.id = s.tenant
-             LEFT JOIN pauses p ON p.session = s.id WHERE {FILTERS} LIMIT {MAX_TOTAL}) AS counted"
+             LEFT JOIN pauses p ON p.session = s.id WHERE {FILTERS} {narrow} LIMIT {MAX_TOTAL}) AS counted"
         );
         let total = self.one(&sql, &values[..5], |row| row.count(0))?;
         Ok((Page { rows, next }, total.unwrap_or(0)))

@@ -4,40 +4,55 @@ use loopbreaker_record::DecisionLog;
 use serde_json::{Value, json};
 
 use super::{Page, SearchFilter, Store};
-use crate::database::{Flavour, Param, values};
+use crate::database::{Flavour, Param};
 use crate::error::Stored;
 
-/// The filters of a search, over `steps AS p` and its session and tenant: values 1 to 10.
-///
 /// Joins are cross joins, which `SQLite` takes in the order in which they are written: the newest steps are walked
 /// first, and a page is full before the rest is looked at.
-const FILTERS: &str = "(CAST(?1 AS TEXT) IS NULL OR t.name = ?1)
-    AND (CAST(?2 AS TEXT) IS NULL OR s.name = ?2)
-    AND (CAST(?3 AS TEXT) IS NULL OR p.agent = ?3)
-    AND (CAST(?4 AS TEXT) IS NULL OR p.tool = ?4)
-    AND (CAST(?5 AS TEXT) IS NULL OR p.status = ?5)
-    AND (CAST(?6 AS TEXT) IS NULL OR p.level = ?6)
-    AND (CAST(?7 AS BIGINT) IS NULL OR p.at >= ?7)
-    AND (CAST(?8 AS BIGINT) IS NULL OR p.at < ?8)
-    AND (CAST(?9 AS TEXT) IS NULL OR p.session IN (SELECT session FROM findings WHERE kind = ?9))
-    AND (CAST(?10 AS TEXT) IS NULL OR p.cluster = ?10)";
-const JOINS: &str =
-    "CROSS JOIN sessions s ON s.id = p.session CROSS JOIN tenants t ON t.id = p.tenant";
+const JOINS: &str = "CROSS JOIN sessions s ON s.id = p.session CROSS JOIN tenants t ON t.id = p.tenant";
 
-impl SearchFilter {
-    fn values(&self) -> Vec<Param<'_>> {
-        vec![
-            self.tenant.as_deref().into(),
-            self.session.as_deref().into(),
-            self.agent.as_deref().into(),
-            self.tool.as_deref().into(),
-            self.status.as_deref().into(),
-            self.level.as_deref().into(),
-            self.from.into(),
-            self.to.into(),
-            self.kind.as_deref().into(),
-            self.cluster.as_deref().into(),
-        ]
+/// Conditions over `steps AS p`, its session and its tenant, with their values.
+struct Conditions<'a> {
+    sql: String,
+    values: Vec<Param<'a>>,
+}
+
+impl<'a> Conditions<'a> {
+    /// Only what is asked for becomes a condition: one that may always hold keeps an index from being used.
+    fn of(filter: &'a SearchFilter) -> Self {
+        let texts = [
+            ("t.name =", &filter.tenant, ""),
+            ("p.session IN (SELECT id FROM sessions WHERE name =", &filter.session, ")"),
+            ("p.agent =", &filter.agent, ""),
+            ("p.tool =", &filter.tool, ""),
+            ("p.status =", &filter.status, ""),
+            ("p.level =", &filter.level, ""),
+            ("p.session IN (SELECT session FROM findings WHERE kind =", &filter.kind, ")"),
+            ("p.cluster =", &filter.cluster, ""),
+        ];
+        let mut conditions = Self { sql: "1 = 1".to_owned(), values: Vec::new() };
+        for (before, value, behind) in texts {
+            if let Some(value) = value {
+                conditions.add(before, Param::from(value), behind);
+            }
+        }
+        for (before, value) in [("p.at >=", filter.from), ("p.at <", filter.to)] {
+            if let Some(value) = value {
+                conditions.add(before, Param::from(value), "");
+            }
+        }
+        conditions
+    }
+
+    fn add(&mut self, before: &str, value: Param<'a>, behind: &str) {
+        self.values.push(value);
+        self.sql.push_str(&format!(" AND {before} ?{}{behind}", self.values.len()));
+    }
+
+    /// The place of one more value.
+    fn place(&mut self, value: Param<'a>) -> String {
+        self.values.push(value);
+        format!("?{}", self.values.len())
     }
 }
 
@@ -46,30 +61,25 @@ impl Store {
         let flavour = self.db.flavour();
         let terms = filter.text.as_deref().map(terms);
         let text = terms.as_ref().map(|terms| rendered(terms, flavour));
+        let mut conditions = Conditions::of(filter);
         let columns = "p.id, s.name, t.name, p.level, p.log, p.number, p.cost";
         let (source, order) = match (&text, flavour) {
-            (None, _) => (format!("SELECT {columns}, NULL FROM steps p {JOINS} WHERE p.id < ?11"), "p.id"),
-            (Some(_), Flavour::Sqlite) => (
-                format!(
-                    "SELECT {columns}, snippet(search, -1, char(2), char(3), '…', 24)
-                     FROM search CROSS JOIN steps p ON p.id = search.rowid {JOINS}
-                     WHERE search.rowid < ?11 AND search MATCH ?13"
-                ),
-                "search.rowid",
-            ),
-            (Some(_), Flavour::Postgres) => (
-                format!(
-                    "SELECT {columns}, NULL FROM steps p {JOINS}
-                     WHERE p.id < ?11 AND p.search @@ to_tsquery('simple', ?13)"
-                ),
-                "p.id",
-            ),
+            (None, _) => (format!("SELECT {columns}, NULL FROM steps p {JOINS}"), "p.id"),
+            (Some(text), Flavour::Sqlite) => {
+                conditions.add("search MATCH", Param::from(text), "");
+                let snippet = "snippet(search, -1, char(2), char(3), '…', 24)";
+                let from = "search CROSS JOIN steps p ON p.id = search.rowid";
+                (format!("SELECT {columns}, {snippet} FROM {from} {JOINS}"), "search.rowid")
+            }
+            (Some(text), Flavour::Postgres) => {
+                conditions.add("p.search @@ to_tsquery('simple',", Param::from(text), ")");
+                (format!("SELECT {columns}, NULL FROM steps p {JOINS}"), "p.id")
+            }
         };
-        let sql = format!("{source} AND {FILTERS} ORDER BY {order} DESC LIMIT ?12");
-        let mut values = filter.values();
-        values.extend([Param::Int(filter.before.unwrap_or(i64::MAX)), Param::from(filter.count)]);
-        values.extend(text.as_deref().map(Param::from));
-        let rows = self.all(&sql, &values, |row| {
+        conditions.add(&format!("{order} <"), Param::Int(filter.before.unwrap_or(i64::MAX)), "");
+        let count = conditions.place(Param::from(filter.count));
+        let sql = format!("{source} WHERE {} ORDER BY {order} DESC LIMIT {count}", conditions.sql);
+        let rows = self.all(&sql, &conditions.values, |row| {
             let log = row.str(4)?;
             let snippet = match (row.maybe(7, super::Row::str)?, &terms) {
                 (Some(snippet), _) => Some(marked(snippet)),
@@ -95,19 +105,23 @@ impl Store {
     ) -> Stored<(Vec<String>, i64)> {
         let flavour = self.db.flavour();
         let text = filter.text.as_deref().map(|text| rendered(&terms(text), flavour));
-        let matches = match (&text, flavour) {
-            (None, _) => "",
-            (Some(_), Flavour::Sqlite) => "AND p.id IN (SELECT rowid FROM search WHERE search MATCH ?13)",
-            (Some(_), Flavour::Postgres) => "AND p.search @@ to_tsquery('simple', ?13)",
-        };
+        let mut conditions = Conditions::of(filter);
+        match (&text, flavour) {
+            (None, _) => {}
+            (Some(text), Flavour::Sqlite) => {
+                conditions.add("p.id IN (SELECT rowid FROM search WHERE search MATCH", Param::from(text), ")");
+            }
+            (Some(text), Flavour::Postgres) => {
+                conditions.add("p.search @@ to_tsquery('simple',", Param::from(text), ")");
+            }
+        }
+        conditions.add("p.id >", Param::Int(behind), "");
+        let count = conditions.place(Param::from(count));
         let sql = format!(
-            "SELECT p.id, s.name, t.name, p.log FROM steps p {JOINS}
-             WHERE p.id > ?11 {matches} AND {FILTERS} ORDER BY p.id LIMIT ?12"
+            "SELECT p.id, s.name, t.name, p.log FROM steps p {JOINS} WHERE {} ORDER BY p.id LIMIT {count}",
+            conditions.sql
         );
-        let mut values = filter.values();
-        values.extend(values![behind, count]);
-        values.extend(text.as_deref().map(Param::from));
-        let rows = self.all(&sql, &values, |row| {
+        let rows = self.all(&sql, &conditions.values, |row| {
             let log: Value = serde_json::from_str(row.str(3)?).unwrap_or_default();
             let line = json!({ "session_id": row.str(1)?, "tenant": row.str(2)?, "log": log }).to_string();
             Ok((row.int(0)?, line))

@@ -117,8 +117,9 @@ impl Store {
         )?;
         self.index(step.id, &done.texts)?;
         self.execute(
-            "UPDATE agents SET level = ?1 WHERE agent = ?2 AND session = ?3",
-            values![done.level, &step.agent, step.session],
+            "UPDATE agents SET level = ?1
+             WHERE (tenant, cluster, agent) IN (SELECT tenant, cluster, agent FROM steps WHERE id = ?2)",
+            values![done.level, step.id],
         )
         .map(drop)
     }
@@ -126,8 +127,9 @@ impl Store {
     /// Tokens and money of a step that became known after it. Says whether it was a redundant repeat.
     pub(crate) fn add_usage(&mut self, step: &KnownStep, model: &str, tokens: u64, cost: f64) -> Stored<bool> {
         self.execute(
-            "UPDATE agents SET tokens = tokens + ?1, cost = cost + ?2 WHERE agent = ?3 AND session = ?4",
-            values![tokens, cost, &step.agent, step.session],
+            "UPDATE agents SET tokens = tokens + ?1, cost = cost + ?2
+             WHERE (tenant, cluster, agent) IN (SELECT tenant, cluster, agent FROM steps WHERE id = ?3)",
+            values![tokens, cost, step.id],
         )?;
         let sql = "UPDATE steps SET tokens = tokens + ?2, cost = cost + ?3,
                 model = CASE WHEN CAST(?4 AS TEXT) = '' THEN model ELSE ?4 END

@@ -87,7 +87,7 @@ impl Store {
             "SELECT t.name, x.cluster, x.agent, x.steps, x.level, x.last_at, x.session, s.name,
                 coalesce(s.ended, 1), x.tokens, x.cost, coalesce(s.loop_score, 0), coalesce(s.level, 'normal')
              FROM agents x JOIN tenants t ON t.id = x.tenant LEFT JOIN sessions s ON s.id = x.session
-             WHERE {scope} ORDER BY x.last_at DESC LIMIT 2000"
+             WHERE {scope} ORDER BY x.last_at DESC, x.agent LIMIT 2000"
         );
         let nodes = self.all(&sql, values![tenant, cluster], |row| {
             let (tenant, agent) = (row.text(0)?, row.text(2)?);
@@ -120,7 +120,7 @@ impl Store {
             "SELECT t.name, x.cluster, x.from_agent, x.to_agent, x.count, x.latency, x.last_at, s.name,
                 coalesce(s.level, 'normal')
              FROM hand_offs x JOIN tenants t ON t.id = x.tenant LEFT JOIN sessions s ON s.id = x.session
-             WHERE {scope} ORDER BY x.last_at DESC LIMIT 10000"
+             WHERE {scope} ORDER BY x.last_at DESC, x.from_agent, x.to_agent LIMIT 10000"
         );
         let edges = self.all(&sql, values![tenant, cluster], |row| {
             Ok(json!({
@@ -135,14 +135,22 @@ impl Store {
 
     /// How many sessions are in which state: those that did something within a day, and all that are held.
     pub(crate) fn count_sessions(&mut self, tenant: Option<&str>, now: i64) -> Stored<BTreeMap<String, u64>> {
-        let sql = "SELECT CASE WHEN p.session IS NOT NULL THEN 'paused' WHEN s.ended = 1 THEN 'ended'
+        let of_tenant = "(CAST(?1 AS TEXT) IS NULL OR s.tenant IN (SELECT id FROM tenants WHERE name = ?1))";
+        let sql = format!(
+            "SELECT CASE WHEN p.session IS NOT NULL THEN 'paused' WHEN s.ended = 1 THEN 'ended'
                 WHEN s.level = 'normal' THEN 'active' ELSE s.level END, count(*)
              FROM sessions s LEFT JOIN pauses p ON p.session = s.id
-             WHERE (s.last_at >= ?2 OR p.session IS NOT NULL)
-               AND (CAST(?1 AS TEXT) IS NULL OR s.tenant IN (SELECT id FROM tenants WHERE name = ?1))
-             GROUP BY 1";
-        let counted = self.all(sql, values![tenant, now - DAY], |row| Ok((row.text(0)?, row.count(1)?)))?;
-        Ok(counted.into_iter().collect())
+             WHERE s.last_at >= ?2 AND {of_tenant} GROUP BY 1"
+        );
+        let counted = self.all(&sql, values![tenant, now - DAY], |row| Ok((row.text(0)?, row.count(1)?)))?;
+        let mut counted: BTreeMap<String, u64> = counted.into_iter().collect();
+        let sql = format!(
+            "SELECT count(*) FROM pauses p JOIN sessions s ON s.id = p.session
+             WHERE s.last_at < ?2 AND {of_tenant}"
+        );
+        let older = self.one(&sql, values![tenant, now - DAY], |row| row.count(0))?;
+        *counted.entry("paused".to_owned()).or_default() += older.unwrap_or(0);
+        Ok(counted)
     }
 
     /// What redundant repeats burned since a moment: steps, tokens, dollars.

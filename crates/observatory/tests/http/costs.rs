@@ -70,7 +70,7 @@ fn sessions_are_ordered_counted_and_shown_with_their_scores_and_alert() {
     let worst = &sessions["sessions"][0];
     assert_eq!(worst["entropy_history"], json!([1.0, 1.0, 0.6667, 0.5, 0.4, 0.2]));
     assert_eq!(worst["alert"]["occurrence_count"], 5);
-    assert_eq!(worst["alert"]["since"], "2026-02-21T10:00:00Z");
+    assert_eq!(worst["alert"]["since"], "2026-02-21T10:00:00.000Z");
     assert_eq!(worst["wasted"], json!({ "steps": 0, "tokens": 0, "cost_usd": 0.0 }));
 }
 

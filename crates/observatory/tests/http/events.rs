@@ -92,10 +92,8 @@ fn a_listener_from_before_the_kept_range_gets_one_gap() {
 #[test]
 fn numbers_go_on_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log.db");
     let last_after = |number| {
-        let for_options = path.clone();
-        let server = Server::start_with(move |options| options.path = for_options);
+        let server = Server::start_with(|options| *options = crate::backend::options(folder.path()));
         let mut listener = Listener::start(&server, "graph", None);
         server.accept(&in_session(number, "run"));
         listener.next().id

@@ -99,7 +99,7 @@ fn a_disk_that_fills_up_loses_nothing_that_was_acknowledged() {
 fn a_disk_that_cannot_keep_what_it_took_acknowledges_nothing() {
     let folder = tempfile::tempdir().unwrap();
     drop(Serving::start(folder.path()));
-    let (acknowledged, reason) = fails_with(folder.path(), "fdatasync:error=EIO:when=12+");
+    let (acknowledged, reason) = fails_with(folder.path(), "fsync,fdatasync:error=EIO:when=12+");
     assert_eq!(reason, "failed");
     assert!(!acknowledged.is_empty());
     nothing_is_lost(folder.path(), &acknowledged);

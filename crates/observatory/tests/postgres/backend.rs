@@ -86,7 +86,7 @@ impl Server {
     pub(crate) fn new_database(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        self.client("postgres").unwrap().batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
+        apart(|| self.client("postgres").unwrap().batch_execute(&format!("CREATE DATABASE {name}")).unwrap());
         self.url(&name)
     }
 
@@ -107,7 +107,7 @@ impl Server {
             let port: u16 = pid.lines().nth(3)?.parse().ok()?;
             Client::connect(&format!("{}&port={port}", self.url("postgres")), NoTls).ok()
         };
-        while running().is_none() {
+        while apart(|| running().is_none()) {
             let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
             assert!(started.elapsed() < Duration::from_secs(60), "the server did not start:\n{log}");
             std::thread::sleep(Duration::from_millis(20));
@@ -119,6 +119,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// On a thread of its own: the client waits, which a thread of a runtime must not.
+fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(work).join()).unwrap()
 }
 
 /// Starts the server under a shell that ends it when its input does.

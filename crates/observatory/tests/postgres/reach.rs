@@ -23,7 +23,7 @@ fn a_server_that_is_not_there_is_a_typed_error_that_says_what_to_do() {
     assert!(refused.to_string().contains("check its url"), "{refused}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_server_that_goes_and_comes_back_has_lost_nothing_that_was_acknowledged() {
     let mut own = Server::start(&[]);
     let observatory = Observatory::open(Options::url(own.url("postgres"))).unwrap();
@@ -49,7 +49,7 @@ async fn a_server_that_goes_and_comes_back_has_lost_nothing_that_was_acknowledge
     observatory.verify_audit().await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn somebody_who_holds_the_lock_is_told_as_locked() {
     let url = server().new_database();
     let observatory = Observatory::open(Options::url(&url)).unwrap();

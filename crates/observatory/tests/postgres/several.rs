@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use loopbreaker_observatory::{Arrival, AuditCheck, Observatory, Options, Order, Topic, verify_audit};
+use loopbreaker_observatory::{Arrival, AuditCheck, Caller, Observatory, Options, Order, Topic, verify_audit};
 use loopbreaker_record::{DecisionLog, Moment, TraceId};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::backend::server;
 use crate::policies::Ladders;
@@ -18,6 +18,13 @@ fn log(number: u32, session: &str) -> Arrival {
         .build(TraceId::derived(&[b"several", &number.to_le_bytes()]), Moment::from_millis(0))
         .unwrap();
     Arrival { tenant: "t".into(), session: None, log }
+}
+
+/// Puts a policy as an operator does.
+async fn put(observatory: &Observatory, id: &str, spec: &Value) -> u16 {
+    let body = http_body_util::Full::new(bytes::Bytes::from(json!({ "spec": spec }).to_string()));
+    let request = hyper::Request::put(format!("/api/v1/policies/{id}")).body(body).unwrap();
+    observatory.handle(request, &Caller::local()).await.status().as_u16()
 }
 
 fn two() -> (Options, Arc<Observatory>, Arc<Observatory>) {
@@ -35,7 +42,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn events_of_all_writers_are_told_by_all_in_one_order() {
     let (_, one, other) = two();
     let mut listeners = [&one, &other].map(|process| process.subscribe(vec![Topic::Graph], None, Some(0)));
@@ -63,7 +70,7 @@ async fn events_of_all_writers_are_told_by_all_in_one_order() {
     assert!(told[0].windows(2).all(|pair| pair[0].0 < pair[1].0));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_session_that_goes_on_in_another_process_keeps_its_window_and_its_counts() {
     let (_, one, other) = two();
     let same = |number: u32| {
@@ -80,7 +87,7 @@ async fn a_session_that_goes_on_in_another_process_keeps_its_window_and_its_coun
     assert_eq!(scores, [1.0, 0.5, 0.3333, 0.25, 0.2]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn an_order_is_told_to_the_gateways_of_all_processes_and_handed_out_once() {
     let (_, one, other) = two();
     one.ingest(log(1, "run")).await.unwrap().unwrap();
@@ -101,7 +108,7 @@ async fn an_order_is_told_to_the_gateways_of_all_processes_and_handed_out_once()
     assert_eq!(second.control["interrupt_signal"], json!(null));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn deeds_of_all_processes_are_one_chain() {
     let (options, one, other) = two();
     one.ingest(log(1, "run")).await.unwrap().unwrap();
@@ -121,7 +128,7 @@ async fn deeds_of_all_processes_are_one_chain() {
     assert_eq!(verify_audit(&options).unwrap(), AuditCheck::Intact { entries: 40 });
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn thresholds_and_policies_reach_every_process() {
     let (options, one, other) = two();
     let (first, second) = (Ladders::shared(), Ladders::shared());
@@ -129,7 +136,7 @@ async fn thresholds_and_policies_reach_every_process() {
     other.govern(Arc::clone(&second) as _);
     one.configure("ann", json!({ "entropy": { "loop_below": 0.4 } })).await.unwrap().unwrap();
     until("the threshold did not come", || (other.detectors().entropy.loop_below - 0.4).abs() < 1e-9);
-    crate::policies::put(&one, "default", &json!({ "ladder": ["reject"] })).await;
+    put(&one, "default", &json!({ "ladder": ["reject"] })).await;
     let spec = json!({ "ladder": ["reject"] });
     until("the policy did not come", || second.overrides() == [("default".to_owned(), spec.clone())]);
     let third = Ladders::shared();
@@ -148,7 +155,7 @@ fn the_audit_log_cannot_be_changed_in_the_database() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn the_same_log_sent_to_two_processes_is_kept_once() {
     let (_, one, other) = two();
     let mut kept = BTreeSet::new();

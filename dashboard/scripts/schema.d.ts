@@ -1,0 +1,1 @@
+export function generate(openapi: unknown): string;
