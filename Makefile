@@ -1,6 +1,7 @@
 # `make run` and `make test` set up what is missing by themselves. `make help` lists everything.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test e2e lint fmt doc bench bench-gateway bench-instructions quality mutants replay-2gb clean
+.PHONY: help setup dashboard run demo test e2e browser screenshots lint fmt doc bench bench-gateway \
+	bench-observatory bench-semantic bench-instructions quality mutants replay-2gb clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -8,19 +9,26 @@ help: ## this list
 setup: ## install what building and testing need and is missing
 	@scripts/setup.sh
 
-run: setup ## build, then start the gateway with its defaults, and say how to point agents at it
+dashboard: ## build the dashboard into dashboard/dist, where the binary takes it from
+	@scripts/setup.sh dashboard
+	@scripts/dashboard.sh
+
+run: dashboard setup ## build, then start the gateway with its defaults, and say how to point agents at it
 	cargo run --release --quiet --package loopbreaker-cli -- serve
 
-demo: setup ## build, then watch loops being broken in six small agents: no key, no network
+demo: dashboard setup ## build, then watch loops being broken in six small agents: no key, no network
 	cargo run --release --quiet --package loopbreaker-cli -- demo
 
 test: ## format check, lints, every test, the official SDKs, docs: what has to pass before a change lands
 	@scripts/setup.sh tests
+	@scripts/dashboard.sh
+	cd dashboard && npm run --silent lint && npm run --silent check && npm run --silent test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo test --quiet
 	cargo build --quiet --bins
 	tests/e2e/run.sh
+	cd dashboard && npm run --silent browser
 	cd quality && python3 -m unittest --quiet test_quality
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
 
@@ -28,6 +36,11 @@ e2e: ## only the tests with the official SDKs; E2E_LONG=1 adds the pause of 90 s
 	@scripts/setup.sh tests
 	cargo build --quiet --bins
 	tests/e2e/run.sh
+
+browser: dashboard ## only the dashboard's tests in a real Chromium
+	@scripts/setup.sh tests
+	cargo build --quiet --bins
+	cd dashboard && npm run --silent browser
 
 lint: setup ## lints of every crate
 	cargo clippy --workspace --all-targets -- -D warnings
@@ -43,6 +56,12 @@ bench: setup ## speed and memory beside the peers, with ratios and floors
 
 bench-gateway: setup ## the gateway beside nginx and HAProxy: processor time, latency, memory, floors
 	scripts/bench-gateway.sh
+
+bench-observatory: setup ## decision logs per second, and how fast lists and searches are beside ten million steps
+	scripts/bench-observatory.sh
+
+bench-semantic: setup ## embeddings and whole checks beside the Python peers
+	scripts/bench-semantic.sh
 
 bench-instructions: setup ## instructions per operation, counted by valgrind
 	@scripts/setup.sh valgrind

@@ -28,6 +28,8 @@ export default ts.config(
         { property: "outerHTML", message: "Words of agents are data, never markup." },
         { property: "insertAdjacentHTML", message: "Words of agents are data, never markup." },
       ],
+      // What changes often is kept in plain maps, and a version says that it did: ten thousand sessions are no proxies.
+      "svelte/prefer-svelte-reactivity": "off",
       "no-console": "error",
       eqeqeq: "error",
     },

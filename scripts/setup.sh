@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing need and is missing, and says what it does. Safe to run again and again.
-# usage: scripts/setup.sh [tests] [COMMAND…]: with `tests` also what the tests drive; a COMMAND is also its package.
+# usage: scripts/setup.sh [dashboard] [tests] [COMMAND…]: with `dashboard` also what builds the dashboard, with `tests`
+# also what the tests drive; a COMMAND is also its package.
 set -euo pipefail
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -51,11 +52,32 @@ for component in rustfmt clippy; do
   rustup component add "$component" || fail "\`$component\` is missing: run \`rustup component add $component\`"
 done
 
+# The dashboard's tools want a Node that Debian 12 does not have; npm carries newer ones.
+need_node() {
+  need node nodejs "builds the dashboard and runs the official Node SDKs"
+  need npm npm "fetches the dashboard's tools and the official Node SDKs"
+  have_node=$(node --version | tr -d v)
+  if [ "$(printf '20.19.0\n%s\n' "$have_node" | sort -V | head -n 1)" != 20.19.0 ]; then
+    say "Node $have_node is too old for the dashboard: installing Node 22 by npm"
+    as_root npm install --global --silent n@10 node@22 \
+      || fail "Node 20.19 or newer is needed: install it, then run this again"
+  fi
+}
+
 for tool in "$@"; do
+  if [ "$tool" = dashboard ]; then
+    need_node
+    continue
+  fi
   if [ "$tool" = tests ]; then
-    need node nodejs "runs the official Node SDKs"
-    need npm npm "fetches the official Node SDKs"
+    need_node
     need nginx nginx-light "asks the decision endpoint"
+    need redis-server redis-server "keeps vectors for the semantic detector"
+    need chromium chromium "shows the dashboard"
+    need strace strace "shows in which order decisions reach the disk"
+    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || install_package postgresql \
+      || fail "PostgreSQL is missing (keeps decisions): on Debian install \`postgresql\`"
+    "$(dirname "$0")/redis-stack.sh" >/dev/null
     python3 -c 'import ensurepip' 2>/dev/null || install_package python3-venv \
       || fail "Python cannot make virtual environments: on Debian install \`python3-venv\`"
     continue

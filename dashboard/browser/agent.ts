@@ -118,7 +118,10 @@ export function chain(wishes: Wish[]) {
 
 export async function send(gateway: Gateway, logs: object[]): Promise<void> {
   for (let start = 0; start < logs.length; start += 500) {
-    const { rejected, results } = await gateway.post<{ rejected: number; results: unknown[] }>("/decision-logs", logs.slice(start, start + 500));
+    const { rejected, results } = await gateway.post<{ rejected: number; results: unknown[] }>(
+      "/decision-logs",
+      logs.slice(start, start + 500),
+    );
     if (rejected > 0) throw new Error(`logs were refused: ${JSON.stringify(results).slice(0, 500)}`);
   }
 }

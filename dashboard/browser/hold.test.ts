@@ -13,11 +13,8 @@ describe("Pause and Inspect", () => {
   async function loopOf(session: string) {
     const agent = await looping(at.mock, at.gateway, session);
     const state = () => at.gateway.get<{ state: string }>(`/sessions/${session}`).catch(() => ({ state: "" }));
-    for (let round = 0; round < 30; round++) {
-      const answer = await agent.round(round);
-      if (answer.status !== 200) break;
-      if ((await state()).state === "loop") break;
-    }
+    // The fourth request shows the same call and result for the third time: that is a loop, and it is hinted.
+    for (let round = 0; round < 4; round++) expect((await agent.round(round)).status).toBe(200);
     await until(state, ({ state }) => state === "loop");
     return agent;
   }
@@ -44,7 +41,10 @@ describe("Pause and Inspect", () => {
     await page.getByLabel("Message to the agent").fill("Stop testing and read the parser.");
     await page.getByRole("button", { name: "Inject and resume" }).click();
     await call;
-    const requests = await until(() => at.mock.requests("hold-1"), (all) => all.length > before);
+    const requests = await until(
+      () => at.mock.requests("hold-1"),
+      (all) => all.length > before,
+    );
     expect(requests.at(-1)?.body).toContain("Stop testing and read the parser.");
     await until(
       () => at.gateway.get<{ state: string }>("/sessions/hold-1"),

@@ -1,10 +1,13 @@
 // A real Chromium with one page, and what is asserted of it everywhere.
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
+import { extname, join, resolve } from "node:path";
+import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { Gateway, Mock } from "./processes";
 
+/** With DASHBOARD_DIST=dist the files that were just built are tried, without compiling the binary again. */
+const BUILT = process.env["DASHBOARD_DIST"];
 const CHROMIUM = process.env["CHROMIUM_BIN"] ?? "/usr/bin/chromium";
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -28,6 +31,7 @@ export function stage(config: object = {}): Stage {
     made.browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
     made.open = async (hash, options = {}) => {
       const context = await made.browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+      if (BUILT) await serveBuilt(context, made.gateway.url, resolve(BUILT));
       const page = await context.newPage();
       pages.push(page);
       page.on("pageerror", (problem) => problems.push(problem.message));
@@ -51,6 +55,27 @@ export function stage(config: object = {}): Stage {
   return made;
 }
 
+async function serveBuilt(context: BrowserContext, url: string, folder: string): Promise<void> {
+  const policy = (await fetch(url)).headers.get("content-security-policy") ?? "";
+  const isFile = ({ pathname }: URL) =>
+    pathname === "/" || pathname === "/mark.svg" || pathname.startsWith("/assets/");
+  await context.route(isFile, async (route) => {
+    const { pathname } = new URL(route.request().url());
+    const path = join(folder, pathname === "/" ? "index.html" : pathname);
+    const kinds: Record<string, string> = {
+      ".html": "text/html",
+      ".js": "text/javascript",
+      ".css": "text/css",
+      ".svg": "image/svg+xml",
+    };
+    await route.fulfill({
+      path,
+      contentType: kinds[extname(path)] ?? "font/woff2",
+      headers: { "content-security-policy": policy },
+    });
+  });
+}
+
 interface AxeResults {
   violations: { id: string; nodes: { target: unknown[]; failureSummary?: string }[] }[];
 }
@@ -60,7 +85,9 @@ export async function complaints(page: Page): Promise<string[]> {
   // A string that is evaluated by the debugger is not bound by the page's content security policy.
   await page.evaluate(axeSource);
   const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as AxeResults;
-  return violations.flatMap(({ id, nodes }) => nodes.slice(0, 4).map((node) => `${id}: ${String(node.target)} ${node.failureSummary ?? ""}`));
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.slice(0, 4).map((node) => `${id}: ${String(node.target)} ${node.failureSummary ?? ""}`),
+  );
 }
 
 /** Waits until something is so, by asking again; says what it was at last. */
@@ -69,7 +96,8 @@ export async function until<T>(ask: () => Promise<T>, isSo: (value: T) => boolea
   for (;;) {
     const value = await ask();
     if (isSo(value)) return value;
-    if (Date.now() > end) throw new Error(`it did not become so within ${within} ms: ${JSON.stringify(value)?.slice(0, 500)}`);
+    if (Date.now() > end)
+      throw new Error(`it did not become so within ${within} ms: ${JSON.stringify(value)?.slice(0, 500)}`);
     await new Promise((again) => setTimeout(again, 50));
   }
 }

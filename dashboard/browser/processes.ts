@@ -22,7 +22,10 @@ class Process {
     child.stderr.on("data", (piece: Buffer) => (errors = (errors + piece.toString()).slice(-4000)));
     const url = await new Promise<string>((found, failed) => {
       let told = "";
-      const late = setTimeout(() => failed(new Error(`${binary} did not say where it listens\n${errors}`)), STARTS_WITHIN);
+      const late = setTimeout(
+        () => failed(new Error(`${binary} did not say where it listens\n${errors}`)),
+        STARTS_WITHIN,
+      );
       child.stdout.on("data", (piece: Buffer) => {
         told += piece.toString();
         const match = /listening on (http:\/\/\S+)/.exec(told);
@@ -73,7 +76,9 @@ export class Mock {
 
   async requests(script: string): Promise<Received[]> {
     const answer = await fetch(`${this.url}/mock/requests?script=${encodeURIComponent(script)}`);
-    const { requests } = (await answer.json()) as { requests: { path: string; headers: [string, string][]; body_base64: string; outcome: string }[] };
+    const { requests } = (await answer.json()) as {
+      requests: { path: string; headers: [string, string][]; body_base64: string; outcome: string }[];
+    };
     return requests.map(({ path, headers, body_base64, outcome }) => {
       return { path, headers, outcome, body: Buffer.from(body_base64, "base64").toString() };
     });
@@ -96,7 +101,17 @@ export class Gateway {
     const folder = mkdtempSync(join(tmpdir(), "loopbreaker-"));
     const file = join(folder, "config.json");
     writeFileSync(file, JSON.stringify(config));
-    const args = (port: string) => ["serve", "--listen", `127.0.0.1:${port}`, "-c", file, "--data-dir", join(folder, "data"), "--upstream", upstream];
+    const args = (port: string) => [
+      "serve",
+      "--listen",
+      `127.0.0.1:${port}`,
+      "-c",
+      file,
+      "--data-dir",
+      join(folder, "data"),
+      "--upstream",
+      upstream,
+    ];
     return new Gateway(await Process.start(LOOPBREAKER, args("0")), args, folder);
   }
 

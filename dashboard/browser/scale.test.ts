@@ -5,60 +5,78 @@ import { stage, until } from "./page";
 
 /** A frame may take so long, in milliseconds. */
 const FRAME = 50;
-/** One frame in twenty may be late: the machine has other things to do than this page. */
-const SHARE = 0.95;
+/** One frame in a hundred may be later, for the collection of garbage. */
+const SHARE = 0.99;
 
-/** Does something once per frame; the work that the page itself did in each, in milliseconds, in order of size. */
+/** Does something once per frame; what each of them cost the page's main thread, in milliseconds, in order of size. */
 async function frames(page: Page, count: number, script: string): Promise<number[]> {
-  // A string that the debugger evaluates is not bound by the page's content security policy.
-  return page.evaluate<number[]>(`(async () => {
-    const times = [];
-    const channel = new MessageChannel();
-    for (let frame = 0; frame < ${count}; frame++) {
-      await new Promise((done) => {
-        requestAnimationFrame(() => {
-          const start = performance.now();
-          ${script};
-          // A message that is posted in a frame is read when its script, style, layout and paint are done.
-          channel.port1.onmessage = () => {
-            times.push(performance.now() - start);
-            done();
-          };
-          channel.port2.postMessage(null);
-        });
-      });
-    }
-    return times.sort((a, b) => a - b);
-  })()`);
+  const session = await page.context().newCDPSession(page);
+  // Time of the thread, not of the clock: what else this machine does is not the page's work.
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  const spent = async () => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    return (metrics.find((metric) => metric.name === "TaskDuration")?.value ?? NaN) * 1000;
+  };
+  const times: number[] = [];
+  let before = await spent();
+  for (let frame = 0; frame < count; frame++) {
+    // Done when the frame after it begins: script, style, layout and paint are in between.
+    await page.evaluate(
+      `new Promise((done) => requestAnimationFrame(() => { const frame = ${frame}; ${script}; requestAnimationFrame(() => done(null)); }))`,
+    );
+    const now = await spent();
+    times.push(now - before);
+    before = now;
+  }
+  await session.detach();
+  return times.sort((a, b) => a - b);
 }
 
 function expectSmooth(times: number[]): void {
   const late = times[Math.floor(times.length * SHARE)] ?? Infinity;
   const middle = times[Math.floor(times.length / 2)] ?? Infinity;
-  console.log(`frames: median ${middle.toFixed(1)} ms, 95 % within ${late.toFixed(1)} ms, worst ${times.at(-1)?.toFixed(1)} ms`);
+  console.log(
+    `frames: median ${middle.toFixed(1)} ms, 99 % within ${late.toFixed(1)} ms, worst ${times.at(-1)?.toFixed(1)} ms`,
+  );
   expect(late).toBeLessThan(FRAME);
 }
 
 describe("ten thousand sessions", () => {
   const at = stage();
 
-  it("are listed and scrolled without a late frame, though only what is seen is there", { timeout: 180_000 }, async () => {
-    const logs = Array.from({ length: 10_000 }, (_, index) => log({ session: `s-${String(index).padStart(5, "0")}`, agent: `agent-${index % 40}`, cost: index / 1000 }));
-    await send(at.gateway, logs);
-    const page = await at.open("#/sessions");
-    await until(() => page.locator("[data-count]").innerText(), (text) => text.startsWith("10,000"), 60_000);
-    expect(await page.locator("[data-session]").count()).toBeLessThan(80);
-    const list = page.getByRole("list", { name: "Sessions" });
-    const handle = await list.evaluateHandle((box) => ((window as unknown as { box: Element }).box = box));
-    await handle.dispose();
-    expectSmooth(await frames(page, 240, "window.box.scrollTop = frame * 1700"));
-    await page.evaluate("window.box.scrollTop = window.box.scrollHeight");
-    await until(() => page.locator("[data-session]").count(), (count) => count > 0);
+  it(
+    "are listed and scrolled without a late frame, though only what is seen is there",
+    { timeout: 180_000 },
+    async () => {
+      const logs = Array.from({ length: 10_000 }, (_, index) =>
+        log({ session: `s-${String(index).padStart(5, "0")}`, agent: `agent-${index % 40}`, cost: index / 1000 }),
+      );
+      await send(at.gateway, logs);
+      const page = await at.open("#/sessions");
+      await until(
+        () => page.locator("[data-count]").innerText(),
+        (text) => text.startsWith("10,000"),
+        60_000,
+      );
+      expect(await page.locator("[data-session]").count()).toBeLessThan(80);
+      const list = page.getByRole("list", { name: "Sessions" });
+      const handle = await list.evaluateHandle((box) => ((window as unknown as { box: Element }).box = box));
+      await handle.dispose();
+      expectSmooth(await frames(page, 240, "window.box.scrollTop = frame * 1700"));
+      await page.evaluate("window.box.scrollTop = window.box.scrollHeight");
+      await until(
+        () => page.locator("[data-session]").count(),
+        (count) => count > 0,
+      );
 
-    // A filter of all of them is as quick.
-    await page.getByLabel("Filter sessions by name or agent").fill("agent-7");
-    await until(() => page.locator("[data-count]").innerText(), (text) => text.startsWith("250"));
-  });
+      // A filter of all of them is as quick.
+      await page.getByLabel("Filter sessions by name or agent").fill("agent-7");
+      await until(
+        () => page.locator("[data-count]").innerText(),
+        (text) => text.startsWith("250"),
+      );
+    },
+  );
 });
 
 describe("a session of two thousand steps", () => {
@@ -88,8 +106,13 @@ describe("a session of two thousand steps", () => {
       slider.dispatchEvent(new Event("input", { bubbles: true }));`;
     expectSmooth(await frames(page, 240, slide));
     await page.getByRole("button", { name: "As it ran" }).click();
-    await until(() => page.evaluate("document.querySelector('[data-row]').closest('[role=list]').scrollHeight > 60000"), (isLong) => isLong === true);
-    expectSmooth(await frames(page, 240, "document.querySelector('[data-row]').closest('[role=list]').scrollTop = frame * 280"));
+    await until(
+      () => page.evaluate("document.querySelector('[data-row]').closest('[role=list]').scrollHeight > 60000"),
+      (isLong) => isLong === true,
+    );
+    expectSmooth(
+      await frames(page, 240, "document.querySelector('[data-row]').closest('[role=list]').scrollTop = frame * 280"),
+    );
   });
 });
 
@@ -111,7 +134,9 @@ describe.runIf(process.env["LONG"])("ten minutes of five hundred events per seco
     while (Date.now() - started < minutes * 60_000) {
       // Each log is a step of the graph; with its session's change that makes at least five hundred events per second.
       const due = Math.floor(((Date.now() - started) / 1000) * 500) - sent;
-      const logs = Array.from({ length: Math.min(500, due) }, (_, index) => log({ session: `s-${(sent + index) % 3000}`, agent: `agent-${index % 30}`, input: { n: sent + index } }));
+      const logs = Array.from({ length: Math.min(500, due) }, (_, index) =>
+        log({ session: `s-${(sent + index) % 3000}`, agent: `agent-${index % 30}`, input: { n: sent + index } }),
+      );
       if (logs.length > 0) await send(at.gateway, logs);
       sent += logs.length;
       if (Date.now() - started > (measured.length + 1) * ((minutes * 60_000) / 20)) measured.push(await heap());
@@ -124,5 +149,8 @@ describe.runIf(process.env["LONG"])("ten minutes of five hundred events per seco
     const [early, late] = [mean(measured.slice(4, 8)), mean(measured.slice(-4))];
     expect(late).toBeLessThan(early * 1.15 + 3);
     expect(await page.locator('[data-connection="live"]').count()).toBe(1);
+    // The page did hear them, to the end.
+    const heard = parseInt((await page.locator(".speed").innerText()).replace("k", "000"), 10);
+    expect(heard).toBeGreaterThan(300);
   });
 });

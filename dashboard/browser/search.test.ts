@@ -21,11 +21,17 @@ describe("costs", () => {
     for (const agent of ["a", "b"]) await send(at.gateway, chain(spent.filter((wish) => wish.agent === agent)));
     const page = await at.open("#/cost?span=24h");
     await page.waitForSelector('[data-key="a"]');
-    const { cells } = await at.gateway.get<{ cells: { key: string; cost_usd: number; loop_cost_usd: number }[] }>("/cost?by=agent&bucket=1h");
+    const { cells } = await at.gateway.get<{ cells: { key: string; cost_usd: number; loop_cost_usd: number }[] }>(
+      "/cost?by=agent&bucket=1h",
+    );
     const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
-    const shown = await page.locator("[data-cost]").evaluateAll((all) => all.map((cell) => Number(cell.getAttribute("data-cost"))));
+    const shown = await page
+      .locator("[data-cost]")
+      .evaluateAll((all) => all.map((cell) => Number(cell.getAttribute("data-cost"))));
     expect(sum(shown)).toBeCloseTo(sum(cells.map((cell) => cell.cost_usd)), 9);
-    expect(await page.locator('[data-fact="total"]').innerText()).toBe(`$${sum(cells.map((cell) => cell.cost_usd)).toFixed(2)}`);
+    expect(await page.locator('[data-fact="total"]').innerText()).toBe(
+      `$${sum(cells.map((cell) => cell.cost_usd)).toFixed(2)}`,
+    );
     const rowOf = sum(cells.filter((cell) => cell.key === "a").map((cell) => cell.cost_usd));
     expect(await page.locator('[data-key="a"]').innerText()).toContain(`$${rowOf.toFixed(2)}`);
     const looped = await page.locator('[data-fact="looped"]').innerText();
@@ -49,7 +55,14 @@ describe("a search", () => {
       at.gateway,
       chain([
         { session: "crime", agent: "writer", intent: "write the report", output: "fine" },
-        { session: "crime", agent: "butler", intent: "clean the library", tool: "candlestick", output: "nobody saw anything", input: { room: "library" } },
+        {
+          session: "crime",
+          agent: "butler",
+          intent: "clean the library",
+          tool: "candlestick",
+          output: "nobody saw anything",
+          input: { room: "library" },
+        },
       ]),
     );
     const page = await at.open("#/fleet");
@@ -87,13 +100,20 @@ describe("a search", () => {
   it("is exported as NDJSON", async () => {
     const page = await at.open("#/forensics?q=library");
     await page.locator("[data-result]").first().waitFor();
-    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Export NDJSON" }).click()]);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("link", { name: "Export NDJSON" }).click(),
+    ]);
     const lines = (await readFile(await download.path(), "utf8")).trim().split("\n");
     expect(lines.map((line) => (JSON.parse(line) as { session_id: string }).session_id)).toEqual(["crime"]);
   });
 
   it("shows logs that were refused by what is wrong with them", async () => {
-    await fetch(`${at.gateway.url}/api/v1/decision-logs`, { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });
+    await fetch(`${at.gateway.url}/api/v1/decision-logs`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: "{}",
+    });
     const page = await at.open("#/forensics?tab=violations");
     await page.getByText("meta.trace_id").waitFor();
   });
@@ -105,7 +125,10 @@ describe("a policy", () => {
   it("is tried on recorded sessions before it is saved, and lists what would have fired", async () => {
     const agent = await looping(at.mock, at.gateway, "loop-p");
     for (let round = 0; round < 6; round++) await agent.round(round);
-    await until(() => at.gateway.get<{ steps: number }>("/sessions/loop-p").catch(() => ({ steps: 0 })), ({ steps }) => steps >= 4);
+    await until(
+      () => at.gateway.get<{ steps: number }>("/sessions/loop-p").catch(() => ({ steps: 0 })),
+      ({ steps }) => steps >= 4,
+    );
     const page = await at.open("#/policies");
     await page.waitForSelector("[data-policy]");
     const save = page.getByRole("button", { name: "Save" });

@@ -54,7 +54,14 @@ describe("a session", () => {
     const page = await at.open("#/session/film?step=5");
     await page.getByText("thought 4").waitFor();
     await page.locator("main").focus();
-    for (const [key, thought] of [["]", 5], ["ArrowRight", 6], ["[", 5], ["ArrowLeft", 4], ["Home", 0], ["End", 11]] as const) {
+    for (const [key, thought] of [
+      ["]", 5],
+      ["ArrowRight", 6],
+      ["[", 5],
+      ["ArrowLeft", 4],
+      ["Home", 0],
+      ["End", 11],
+    ] as const) {
       await page.keyboard.press(key);
       await page.getByText(`thought ${thought}`, { exact: true }).waitFor();
     }
@@ -66,7 +73,10 @@ describe("a session", () => {
     const folded = await page.locator("[data-row]").count();
     expect(folded).toBe(5);
     await page.getByRole("button", { name: "As it ran" }).click();
-    await until(() => page.locator("[data-row]").count(), (rows) => rows === 12);
+    await until(
+      () => page.locator("[data-row]").count(),
+      (rows) => rows === 12,
+    );
     await page.getByRole("button", { name: "Table" }).click();
     await page.getByRole("list", { name: "Steps" }).waitFor();
     expect(await page.getByRole("list", { name: "Steps" }).getByRole("listitem").count()).toBe(12);
@@ -102,7 +112,9 @@ describe("a session", () => {
     await page.getByLabel("What it is replaced by").fill("another result");
     await page.getByRole("button", { name: "Rewrite step #2" }).click();
     await page.getByText("Rewritten for the calls that follow.").waitFor();
-    const { entries } = await at.gateway.get<{ entries: { action: string; session_id: string }[] }>("/audit?order=desc");
+    const { entries } = await at.gateway.get<{ entries: { action: string; session_id: string }[] }>(
+      "/audit?order=desc",
+    );
     expect(entries.some((entry) => entry.action === "rewrite" && entry.session_id === "film")).toBe(true);
   });
 });

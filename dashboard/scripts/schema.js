@@ -13,7 +13,8 @@ export function generate(openapi) {
     }
     types.push(`export type ${name} = ${typeOf(schema, 0)};`);
   }
-  const head = "// Made from the API's OpenAPI document by scripts/schema.js: change the API, then run `npm run schema`.\n";
+  const head =
+    "// Made from the API's OpenAPI document by scripts/schema.js: change the API, then run `npm run schema`.\n";
   return `${head}\n${types.join("\n\n")}\n`;
 }
 
@@ -22,7 +23,11 @@ function typeOf(schema, depth) {
   if (schema.$ref) return schema.$ref.slice(PLACE.length).replace("/$defs/", "");
   if ("const" in schema) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
-  for (const [way, sign] of [["anyOf", " | "], ["oneOf", " | "], ["allOf", " & "]]) {
+  for (const [way, sign] of [
+    ["anyOf", " | "],
+    ["oneOf", " | "],
+    ["allOf", " & "],
+  ]) {
     if (schema[way]) return [...new Set(schema[way].map((one) => bracketed(typeOf(one, depth))))].join(sign);
   }
   if (Array.isArray(schema.type)) {
@@ -41,7 +46,11 @@ function typeOf(schema, depth) {
     case "array":
       return `${bracketed(typeOf(schema.items ?? {}, depth))}[]`;
     default:
-      return schema.properties ? object(schema, depth) : schema.type === "object" ? "Record<string, unknown>" : "unknown";
+      return schema.properties
+        ? object(schema, depth)
+        : schema.type === "object"
+          ? "Record<string, unknown>"
+          : "unknown";
   }
 }
 

@@ -5,12 +5,15 @@ import { describe, expect, it } from "vitest";
 import AgentText from "../src/parts/AgentText.svelte";
 
 const SOURCE = join(import.meta.dirname, "../src");
-const files = readdirSync(SOURCE, { recursive: true, encoding: "utf8" }).filter((file) => /\.(svelte|ts|css)$/.test(file));
+const files = readdirSync(SOURCE, { recursive: true, encoding: "utf8" }).filter((file) =>
+  /\.(svelte|ts|css)$/.test(file),
+);
 const read = (file: string) => readFileSync(join(SOURCE, file), "utf8");
 
 describe("the source", () => {
   it("never turns text into markup", () => {
-    const ways = /\{@html|innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|\beval\(|new Function/;
+    const ways =
+      /\{@html|innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|\beval\(|new Function/;
     expect(files.filter((file) => !file.endsWith(".test.ts") && ways.test(read(file)))).toEqual([]);
   });
 

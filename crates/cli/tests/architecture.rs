@@ -48,7 +48,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "loopbreaker-trace",
         ],
     ),
-    ("bench", &["loopbreaker", "loopbreaker-mock"]),
+    (
+        "bench",
+        &[
+            "loopbreaker",
+            "loopbreaker-embed",
+            "loopbreaker-mock",
+            "loopbreaker-observatory",
+            "loopbreaker-record",
+        ],
+    ),
 ];
 
 const MAX_LINES: usize = 600;

@@ -17,7 +17,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
     let (head, tail) = ends(&words, END);
     match tail {
-        Some(tail) => format!("{head} {tail}"),
+        Some(tail) => format!("{} {}", head.trim_end(), tail.trim_start()),
         None => words,
     }
 }

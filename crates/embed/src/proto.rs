@@ -1,7 +1,6 @@
 //! The messages and the service of `proto/loopbreaker/embedding/v1/embedding.proto`.
 
 #[expect(
-    missing_docs,
     unreachable_pub,
     clippy::pedantic,
     clippy::allow_attributes,

@@ -209,16 +209,16 @@ fn lock(mutex: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 mod tests {
     use std::sync::Arc;
 
+    use xxhash_rust::xxh3::xxh3_128;
+
     use super::{Body, Earlier, Recent, Saying};
-    use crate::keyed::Keyed;
 
     const HOUR: u64 = 3_600_000;
 
     fn hear(recent: &Recent, session: u128, text: &str, results: u64, now: u64) -> Vec<Earlier> {
-        let keyed = Keyed { seed: 7 };
         let excerpt: Arc<str> = text.into();
         let saying =
-            Saying { text, excerpt: &excerpt, fingerprint: keyed.text(text), results, keep_text: true };
+            Saying { text, excerpt: &excerpt, fingerprint: xxh3_128(text.as_bytes()), results, keep_text: true };
         recent.hear(session, &saying, now).1
     }
 

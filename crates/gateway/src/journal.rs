@@ -8,17 +8,21 @@ mod clerk;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender, TrySendError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use loopbreaker::{Action, Role, Status, Step};
 use loopbreaker_dialect::{Answer, Dialect};
 use loopbreaker_observatory::Observatory;
 use loopbreaker_record::TraceId;
+use loopbreaker_telemetry::mask;
 use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::sessions::SessionKey;
 use clerk::Clerk;
@@ -56,7 +60,7 @@ pub(crate) enum Entry {
     /// Its session is paused by the verdict on it.
     Paused(Who, Arc<str>, String),
     /// Everything before this is written down by the time that this is answered.
-    Flush(SyncSender<()>),
+    CatchUp(oneshot::Sender<()>),
 }
 
 /// A step of a transcript, in words of its own.
@@ -139,10 +143,43 @@ impl Journal {
 
     /// Waits until everything that was handed over is written down, for at most `limit`.
     pub(crate) fn flush(&self, limit: Duration) {
-        let (done, is_done) = mpsc::sync_channel(1);
-        if self.queue.send(Entry::Flush(done)).is_ok() {
-            // Too late is too late: the process ends all the same.
-            is_done.recv_timeout(limit).ok();
+        let (done, mut is_done) = oneshot::channel();
+        let deadline = Instant::now() + limit;
+        if self.queue.send(Entry::CatchUp(done)).is_err() {
+            return;
+        }
+        // Too late is too late: the process ends all the same.
+        while matches!(is_done.try_recv(), Err(TryRecvError::Empty)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Entry {
+    fn who_mut(&mut self) -> Option<&mut Who> {
+        match self {
+            Self::Heard(who, _)
+            | Self::Judged(who, _)
+            | Self::Answered(who, _)
+            | Self::Refused(who, _)
+            | Self::Paused(who, ..) => Some(who),
+            Self::CatchUp(_) => None,
+        }
+    }
+}
+
+impl Who {
+    /// Masks what looks like a credential: clients have put keys into every name there is.
+    fn hide_credentials(&mut self) {
+        for name in [&mut self.tenant, &mut self.session, &mut self.agent] {
+            if let Cow::Owned(masked) = mask(name) {
+                *name = masked.into();
+            }
+        }
+        if let Some(model) = &mut self.model
+            && let Cow::Owned(masked) = mask(model)
+        {
+            *model = masked.into();
         }
     }
 }

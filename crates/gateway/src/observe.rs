@@ -2,8 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use hyper::body::Incoming;
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
 use hyper::{Request, Response};
 use loopbreaker_config::{Config, LogPlace};
 use loopbreaker_observatory::{Caller, Observatory, Options, Order, OrderGiven};
@@ -11,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::control::json_error;
-use crate::journal::Journal;
+use crate::journal::{Entry, Journal};
 use crate::orders::Orders;
 use crate::pauses::Pauses;
 use crate::reply::Reply;
@@ -97,7 +99,20 @@ impl Running {
         Ok(Self { observatory, journal, runtime: handle, _stop: stop })
     }
 
-    async fn answer(&self, request: Request<Incoming>, caller: Caller) -> Response<Reply> {
+    /// Waits until what was handed over is written down, for at most `limit`.
+    pub(crate) async fn catch_up(&self, limit: Duration) {
+        let (done, is_done) = oneshot::channel();
+        self.journal.tell(Entry::CatchUp(done));
+        // Whoever waits for longer than that goes on without.
+        drop(tokio::time::timeout(limit, is_done).await);
+    }
+
+    /// Answers a request to the API.
+    pub(crate) async fn answer<B>(&self, request: Request<B>, caller: Caller) -> Response<Reply>
+    where
+        B: Body<Data = Bytes> + Send + Sync + Unpin + 'static,
+        B::Error: std::error::Error + Send + Sync + 'static,
+    {
         let observatory = Arc::clone(&self.observatory);
         let answering = self.runtime.spawn(async move { observatory.handle(request, &caller).await });
         match answering.await {

@@ -119,7 +119,12 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     call("GET", "/searches", Route::Searches, "Saved searches"),
     call("POST", "/searches", Route::SaveSearch, "Save a search"),
     call("DELETE", "/searches", Route::DropSearch, "Forget a saved search"),
-    call("GET", "/overview", Route::Overview, "Sessions by state, rates, what loops burned, what does not work"),
+    call(
+        "GET",
+        "/overview",
+        Route::Overview,
+        "Sessions by state, rates, what loops burned, what does not work",
+    ),
     call("GET", "/policies", Route::Policies, "Policies, and what they did and would have done"),
     call("POST", "/policies/try", Route::TryPolicy, "What a policy would have done with recorded sessions"),
     call("PUT", "/policies/{id}", Route::PutPolicy, "Keep a policy above the file"),

@@ -76,7 +76,8 @@ pub struct Event {
 impl Event {
     /// The event as one message of a stream of server-sent events.
     pub fn to_sse(&self) -> String {
-        let data = json!({ "topic": self.topic.as_str(), "tenant": self.tenant.as_deref(), "event": self.body });
+        let data =
+            json!({ "topic": self.topic.as_str(), "tenant": self.tenant.as_deref(), "event": self.body });
         format!("id: {}\nevent: {}\ndata: {data}\n\n", self.seq, self.kind)
     }
 }

@@ -77,7 +77,7 @@ impl Shared {
             "unwritten": self.health.unwritten(),
         });
         let draft = Draft { topic: Topic::Health, kind: "health", tenant: None, body, order: None };
-        if self.is_shared {
+        if self.has_others {
             self.events.publish_unnumbered(draft);
         } else {
             self.events.publish([draft]);
@@ -94,14 +94,14 @@ impl Observatory {
     /// Says how another part of the program is doing, to be shown beside the store: a reason when it is degraded.
     pub fn note_health(&self, part: &'static str, reason: Option<String>) {
         let mut parts = self.shared.health.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let was = match &reason {
-            Some(reason) => parts.insert(part, reason.clone()),
+        let (state, told) = if reason.is_some() { ("degraded", reason.clone()) } else { ("ok", None) };
+        let was = match reason {
+            Some(reason) => parts.insert(part, reason),
             None => parts.remove(part),
         };
         drop(parts);
-        if was.is_some() != reason.is_some() {
-            let state = if reason.is_some() { "degraded" } else { "ok" };
-            self.shared.tell_health(part, state, reason.as_deref());
+        if was.is_some() != told.is_some() {
+            self.shared.tell_health(part, state, told.as_deref());
         }
     }
 }

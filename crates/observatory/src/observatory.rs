@@ -64,7 +64,7 @@ pub(crate) struct Shared {
     pub(crate) rates: Rates,
     pub(crate) governed: Governed,
     /// Whether other processes write to the same store.
-    pub(crate) is_shared: bool,
+    pub(crate) has_others: bool,
     pub(crate) keep_prompts: bool,
     pub(crate) pause_timeout: i64,
     pub(crate) max_age: i64,
@@ -213,7 +213,7 @@ impl Observatory {
             orphans: Orphans::default(),
             rates: Rates::default(),
             governed: Governed::new(opened.overrides),
-            is_shared: opened.store.is_shared(),
+            has_others: opened.store.is_shared(),
             keep_prompts: options.keep_prompts,
             pause_timeout: millis(options.pause_timeout),
             max_age: millis(options.max_age),
@@ -229,7 +229,10 @@ impl Observatory {
     }
 
     /// Hands work to the writer without waiting; what finds no room is counted.
-    pub(crate) fn hand_over(&self, work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static) -> bool {
+    pub(crate) fn hand_over(
+        &self,
+        work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
+    ) -> bool {
         let taken = self.writer.note(work);
         if !taken {
             self.shared.health.count_dropped();
@@ -411,8 +414,9 @@ impl Observatory {
 
     /// An order that the next check of a tool call hands out, once.
     pub(crate) async fn order_for_check(&self, session: i64) -> Stored<Option<Order>> {
-        let fits =
-            |order: &Order| matches!(order, Order::Reject { .. } | Order::Rewrite { tool_input: Some(_), .. });
+        let fits = |order: &Order| {
+            matches!(order, Order::Reject { .. } | Order::Rewrite { tool_input: Some(_), .. })
+        };
         if self.shared.hitl.find_order(session, |_, order| fits(order)).is_none() {
             return Ok(None);
         }
@@ -496,7 +500,8 @@ fn sender_of(payload: &[u8]) -> String {
     struct Sender {
         agent_id: String,
     }
-    let agent = serde_json::from_slice::<Sent>(payload).map(|sent| sent.identity.agent_id).unwrap_or_default();
+    let agent =
+        serde_json::from_slice::<Sent>(payload).map(|sent| sent.identity.agent_id).unwrap_or_default();
     loopbreaker_telemetry::mask(crate::graph::start_of(&agent, 200)).into_owned()
 }
 

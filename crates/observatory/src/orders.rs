@@ -105,7 +105,11 @@ impl Scribe<'_> {
     }
 
     /// The first order that fits and that nobody has handed out, here or in another process. It is handed out once.
-    pub(crate) fn next_order(&mut self, session: i64, fits: impl Fn(&Order) -> bool) -> Stored<Option<Order>> {
+    pub(crate) fn next_order(
+        &mut self,
+        session: i64,
+        fits: impl Fn(&Order) -> bool,
+    ) -> Stored<Option<Order>> {
         loop {
             let told = &self.told;
             let open = |number: i64, order: &Order| fits(order) && !told.contains(&number);

@@ -124,7 +124,10 @@ impl Observatory {
     }
 
     pub(crate) fn budgets(&self) -> Value {
-        self.shared.governed.policies().map_or_else(|| json!({ "budgets": [] }), |policies| policies.budgets())
+        self.shared
+            .governed
+            .policies()
+            .map_or_else(|| json!({ "budgets": [] }), |policies| policies.budgets())
     }
 
     /// Keeps an override above the file, or takes one away.
@@ -197,7 +200,8 @@ fn counts<'a>(counted: impl Iterator<Item = &'a (String, String, bool, u64)>) ->
     let (mut enforced, mut shadow, mut kinds) = (0, 0, Map::new());
     for (_, kind, was_enforced, count) in counted {
         *(if *was_enforced { &mut enforced } else { &mut shadow }) += count;
-        let of_kind = kinds.entry(kind).or_insert_with(|| json!({ "kind": kind, "enforced": 0, "shadow": 0 }));
+        let of_kind =
+            kinds.entry(kind).or_insert_with(|| json!({ "kind": kind, "enforced": 0, "shadow": 0 }));
         of_kind[if *was_enforced { "enforced" } else { "shadow" }] = (*count).into();
     }
     let by_kind: Vec<Value> = kinds.into_iter().map(|(_, counts)| counts).collect();
@@ -210,12 +214,7 @@ struct Recorded {
     agent: String,
 }
 
-fn try_on(
-    store: &mut Store,
-    detectors: &DetectorsConfig,
-    count: u32,
-    tenant: Option<&str>,
-) -> Stored<Value> {
+fn try_on(store: &mut Store, detectors: &DetectorsConfig, count: u32, tenant: Option<&str>) -> Stored<Value> {
     let started = Instant::now();
     let rules = ReplayRules::new(detectors);
     let listed = store.last_sessions(tenant, count)?;

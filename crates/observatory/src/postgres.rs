@@ -73,7 +73,7 @@ impl Postgres {
     fn migrate(&mut self) -> Stored<()> {
         self.batch("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")?;
         let found = self.query("SELECT coalesce(max(version), 0) FROM schema_version", &[])?;
-        let found = found.first().map_or(Ok(0), |row| row.int(0))? as u32;
+        let found = found.first().map_or(Ok(0), |row| row.count(0))? as u32;
         let known = MIGRATIONS.len() as u32;
         if found > known {
             return Err(StoreError::TooNew { found, known });
@@ -146,7 +146,8 @@ impl Database for Postgres {
     fn begin(&mut self) -> Stored<()> {
         self.batch("BEGIN")?;
         self.in_transaction = true;
-        self.query("SELECT 1 FROM (SELECT pg_advisory_xact_lock(?1)) AS locked", &[Param::Int(LOCK)]).map(drop)
+        self.query("SELECT 1 FROM (SELECT pg_advisory_xact_lock(?1)) AS locked", &[Param::Int(LOCK)])
+            .map(drop)
     }
 
     fn commit(&mut self) -> Stored<()> {
@@ -182,12 +183,14 @@ impl Database for Postgres {
     /// Files do not shrink when rows are deleted, so what is kept is worked out from the steps: their number, and the
     /// size of the newest. Indexes take about as much again.
     fn used_bytes(&mut self) -> Stored<u64> {
-        let sql = "SELECT coalesce(max(id) - min(id) + 1, 0), coalesce((SELECT CAST(avg(pg_column_size(newest.*))
-                AS DOUBLE PRECISION) FROM (SELECT * FROM steps ORDER BY id DESC LIMIT 1000) AS newest), 0)
+        let sql =
+            "SELECT coalesce(max(id) - min(id) + 1, 0), coalesce((SELECT CAST(avg(pg_column_size(newest.*))
+                AS BIGINT) FROM (SELECT * FROM steps ORDER BY id DESC LIMIT 1000) AS newest), 0)
              FROM steps";
         let rows = self.query(sql, &[])?;
         let Some(row) = rows.first() else { return Ok(0) };
-        Ok((row.int(0)? as f64 * row.real(1)? * 2.0) as u64)
+        let each = row.maybe(1, Row::count)?.unwrap_or(0);
+        Ok(row.count(0)?.saturating_mul(each).saturating_mul(2))
     }
 
     fn give_space_back(&mut self) -> Stored<()> {
@@ -269,8 +272,9 @@ impl From<postgres::Error> for StoreError {
 /// An error with its causes: alone it says only `db error`.
 fn in_words(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
-    let all: Vec<Cow<'_, str>> =
-        std::iter::once(error.to_string().into()).chain(causes.map(|cause| cause.to_string().into())).collect();
+    let all: Vec<Cow<'_, str>> = std::iter::once(error.to_string().into())
+        .chain(causes.map(|cause| cause.to_string().into()))
+        .collect();
     all.join(": ")
 }
 

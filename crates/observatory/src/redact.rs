@@ -33,7 +33,11 @@ pub(crate) fn redact(log: &mut DecisionLog, keep_prompts: bool) {
 /// One text as it may be kept.
 pub(crate) fn redact_text(text: &str, keep_prompts: bool) -> String {
     let mut text = text.to_owned();
-    if keep_prompts { mask_in(&mut text) } else { hash_in(&mut text) }
+    if keep_prompts {
+        mask_in(&mut text)
+    } else {
+        hash_in(&mut text)
+    }
     text
 }
 

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::error::Stored;
 use crate::events::Topic;
-use crate::hitl::Order;
 use crate::graph::start_of;
+use crate::hitl::Order;
 use crate::ingest::Arrival;
 use crate::observatory::Observatory;
 use crate::redact::redact_text;
@@ -150,7 +150,7 @@ impl Observatory {
                 finding["message"] = redact_text(message, true).into();
             }
             scribe.store.add_finding(id, scribe.now, &finding)?;
-            scribe.tell_finding(id, finding)
+            scribe.tell_finding(id, &finding)
         })
     }
 
@@ -346,15 +346,13 @@ fn cut(log: &mut DecisionLog) {
     for text in [&mut log.action.tool_call, &mut log.action.tool_input, &mut log.action.tool_output_summary] {
         text.iter_mut().for_each(cut);
     }
-    if let Some(chain) = &mut log.cognition.reasoning_chain {
-        chain.truncate(DecisionLog::MAX_ITEMS);
+    let memory = log.state_delta.as_mut().and_then(|delta| delta.added_to_memory.as_mut());
+    for texts in log.cognition.reasoning_chain.as_mut().into_iter().chain(memory) {
+        texts.truncate(DecisionLog::MAX_ITEMS);
         // As much as a log may hold in all, shared out.
-        let each = (DecisionLog::MAX_BYTES / 4 / chain.len().max(1)).min(DecisionLog::MAX_TEXT);
-        chain.iter_mut().for_each(|text| text.truncate(start_of(text, each).len()));
-    }
-    if let Some(memory) = log.state_delta.as_mut().and_then(|delta| delta.added_to_memory.as_mut()) {
-        memory.truncate(DecisionLog::MAX_ITEMS);
-        let each = (DecisionLog::MAX_BYTES / 4 / memory.len().max(1)).min(DecisionLog::MAX_TEXT);
-        memory.iter_mut().for_each(|text| text.truncate(start_of(text, each).len()));
+        let each = (DecisionLog::MAX_BYTES / 4 / texts.len().max(1)).min(DecisionLog::MAX_TEXT);
+        for text in texts {
+            text.truncate(start_of(text, each).len());
+        }
     }
 }

@@ -131,7 +131,8 @@ impl Scribe<'_> {
         let mut wasted = Vec::new();
         let mut told = Vec::new();
         for finding in findings.iter().filter(|finding| finding.severity == Severity::Loop) {
-            let evidence: Vec<Seen> = finding.evidence.iter().filter_map(|index| watch.seen(*index)).collect();
+            let evidence: Vec<Seen> =
+                finding.evidence.iter().filter_map(|index| watch.seen(*index)).collect();
             let first = finding.period.saturating_sub(finding.evidence.len() - evidence.len());
             wasted.extend(evidence.iter().skip(first).map(|seen| seen.id));
             let news = watch.is_news(finding);
@@ -148,13 +149,13 @@ impl Scribe<'_> {
         for (news, finding) in told {
             self.store.add_finding(session, self.now, &finding)?;
             if news {
-                self.tell_finding(session, finding)?;
+                self.tell_finding(session, &finding)?;
             }
         }
         Ok(())
     }
 
-    pub(crate) fn tell_finding(&mut self, session: i64, finding: Value) -> Stored<()> {
+    pub(crate) fn tell_finding(&mut self, session: i64, finding: &Value) -> Stored<()> {
         let row = &self.live(session)?.row;
         let (tenant, name) = (row.tenant_name.as_str().into(), row.name.clone());
         let body = json!({ "event_type": "finding", "session_id": name, "finding": finding });

@@ -207,14 +207,17 @@ impl Desk {
             }
             if self.last_tick.elapsed() >= TICK {
                 self.last_tick = Instant::now();
-                if self.shared.is_shared {
+                if self.shared.has_others {
                     match self.catch_up() {
                         Ok(()) => self.shared.store_works(),
                         Err(error) => self.shared.store_failed(error, 0),
                     }
                 }
                 if self.shared.has_chores() {
-                    let job = unanswered(Scribe::do_chores);
+                    let job = unanswered(|scribe| {
+                        scribe.do_chores()?;
+                        Ok(())
+                    });
                     self.commit([Envelope { job, place: None }].into());
                 }
             }
@@ -235,7 +238,9 @@ impl Desk {
                 match drafts {
                     Drafts::Ours(drafts) => self.shared.events.publish(drafts),
                     Drafts::Numbered(events) => {
-                        events.into_iter().for_each(|event| self.shared.events.publish_numbered(event));
+                        for event in events {
+                            self.shared.events.publish_numbered(event);
+                        }
                     }
                 }
                 self.shared.store_works();
@@ -258,7 +263,7 @@ impl Desk {
         replies: &mut Vec<Effect>,
     ) -> Stored<(Drafts, Vec<Effect>)> {
         self.store.begin()?;
-        if self.shared.is_shared {
+        if self.shared.has_others {
             self.catch_up()?;
         }
         let mut scribe = Scribe {
@@ -296,7 +301,7 @@ impl Desk {
     fn number(&mut self, drafts: Vec<Draft>) -> Stored<Drafts> {
         let before = self.shared.events.last();
         let last = before + drafts.len() as u64;
-        if !self.shared.is_shared {
+        if !self.shared.has_others {
             if last > self.reserved {
                 self.reserved = last + EVENT_BLOCK;
                 self.store.put_setting(EVENT_SETTING, &self.reserved.to_string())?;

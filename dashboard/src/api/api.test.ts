@@ -36,7 +36,10 @@ describe("calls", () => {
   });
 
   it("say every violation at once", async () => {
-    vi.stubGlobal("fetch", answer(422, { error: "schema_violation", violations: [{ field: "spec.mode", message: "is unknown" }] }));
+    vi.stubGlobal(
+      "fetch",
+      answer(422, { error: "schema_violation", violations: [{ field: "spec.mode", message: "is unknown" }] }),
+    );
     const problem = await get("/policies").catch((thrown: unknown) => thrown);
     expect(problem).toBeInstanceOf(ApiError);
     expect(problem).toMatchObject({ status: 422, message: "spec.mode is unknown" });
@@ -73,7 +76,8 @@ describe("the live connection", () => {
   let batches: Told[][];
   let gaps: number;
   let stream: Stream;
-  const event = (id: number) => `id: ${id}\nevent: session\ndata: {"topic":"sessions","tenant":"t","event":{"n":${id}}}\n\n`;
+  const event = (id: number) =>
+    `id: ${id}\nevent: session\ndata: {"topic":"sessions","tenant":"t","event":{"n":${id}}}\n\n`;
 
   beforeEach(() => {
     vi.useFakeTimers();

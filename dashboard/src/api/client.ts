@@ -32,7 +32,12 @@ export function get<T>(path: string, query: Query = {}, signal?: AbortSignal): P
   return call<T>(url(path, query), signal ? { signal } : {});
 }
 
-export function send<T>(method: "POST" | "PUT" | "DELETE", path: string, body: unknown = {}, query: Query = {}): Promise<T> {
+export function send<T>(
+  method: "POST" | "PUT" | "DELETE",
+  path: string,
+  body: unknown = {},
+  query: Query = {},
+): Promise<T> {
   const headers = { "content-type": "application/json" };
   return call<T>(url(path, query), { method, headers, body: JSON.stringify(body) });
 }

@@ -5,14 +5,21 @@ export type SessionState = "active" | "warning" | "loop" | "paused" | "ended";
 export type Severity = "normal" | "warning" | "loop";
 
 /** Answers leave out what is not there; only requests may say `null`. */
-type Plain<T> = T extends (infer One)[] ? Plain<One>[] : T extends object ? { [Name in keyof T]: Plain<Exclude<T[Name], null>> } : T;
+type Plain<T> = T extends (infer One)[]
+  ? Plain<One>[]
+  : T extends object
+    ? { [Name in keyof T]: Plain<Exclude<T[Name], null>> }
+    : T;
 
 export type Log = Omit<Plain<api.DecisionLog>, "action"> & {
   action: Omit<Plain<api.DecisionLogAction>, "tool_input"> & { tool_input?: string };
 };
 
 /** Events leave the history out. */
-export type Session = Omit<api.SessionSummary, "state" | "entropy_history" | "alert" | "verdict" | "last_verdict" | "wasted" | "cluster_id"> & {
+export type Session = Omit<
+  api.SessionSummary,
+  "state" | "entropy_history" | "alert" | "verdict" | "last_verdict" | "wasted" | "cluster_id"
+> & {
   state: SessionState;
   entropy_history?: number[];
   wasted?: api.Wasted;
@@ -46,7 +53,8 @@ export type SessionDetail = Session & {
   pause?: { since: string; operator: string; reason: string };
 };
 
-export type Step = { severity: Severity; log: Log; cut?: boolean } & Pick<api.Step, "cost_usd"> & Partial<Pick<api.Step, "step" | "tokens" | "redundant">>;
+export type Step = { severity: Severity; log: Log; cut?: boolean } & Pick<api.Step, "cost_usd"> &
+  Partial<Pick<api.Step, "step" | "tokens" | "redundant">>;
 
 export type StateAt = Omit<api.StateAt, "row"> & { row?: Step | null };
 
@@ -66,7 +74,12 @@ export type TopologyNode = api.Agent;
 export type TopologyEdge = api.HandOff;
 export type AuditEntry = api.AuditEntry;
 export type Overview = api.Overview;
-export type Budget = api.Budget & { limit_usd: number; used_usd: number; period?: string | null; warn_at?: number | null };
+export type Budget = api.Budget & {
+  limit_usd: number;
+  used_usd: number;
+  period?: string | null;
+  warn_at?: number | null;
+};
 
 /** Answered by the listener, beside the API. */
 export interface WhoAmI {

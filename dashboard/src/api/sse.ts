@@ -30,7 +30,8 @@ export class MessageParser {
 
   private line(line: string): Message | null {
     if (line === "") {
-      const message = this.data.length > 0 ? { id: this.id, type: this.type || "message", data: this.data.join("\n") } : null;
+      const message =
+        this.data.length > 0 ? { id: this.id, type: this.type || "message", data: this.data.join("\n") } : null;
       this.type = "";
       this.data = [];
       return message;

@@ -101,7 +101,8 @@ export class Stream {
         const { done, value } = await reader.read();
         if (done) return status;
         heard();
-        for (const message of parser.push(decoder.decode(value, { stream: true }))) this.take(message.type, message.id, message.data);
+        for (const message of parser.push(decoder.decode(value, { stream: true })))
+          this.take(message.type, message.id, message.data);
       }
     } catch {
       return status === 401 || status === 403 ? status : 0;
@@ -134,7 +135,11 @@ function read(type: string, data: string): Told | null {
   try {
     const body = JSON.parse(data) as { tenant?: unknown; event?: unknown };
     if (typeof body.event !== "object" || body.event === null) return null;
-    return { type, tenant: typeof body.tenant === "string" ? body.tenant : null, event: body.event as Record<string, unknown> };
+    return {
+      type,
+      tenant: typeof body.tenant === "string" ? body.tenant : null,
+      event: body.event as Record<string, unknown>,
+    };
   } catch {
     return null;
   }

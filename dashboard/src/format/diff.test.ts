@@ -13,7 +13,11 @@ describe("two attempts", () => {
     for (const a of texts) {
       for (const b of texts) {
         const lines = diff(a, b);
-        const side = (sign: string) => lines.filter((line) => line.sign !== sign).map((line) => line.text).join("\n");
+        const side = (sign: string) =>
+          lines
+            .filter((line) => line.sign !== sign)
+            .map((line) => line.text)
+            .join("\n");
         expect([side("+"), side("-")]).toEqual([a, b]);
       }
     }

@@ -43,5 +43,9 @@ export function onlyNumbersDiffer(before: string, after: string): boolean {
 }
 
 function linesOf(text: string): string[] {
-  return text.slice(0, 50_000).split("\n").slice(0, MAX_LINES).map((line) => line.slice(0, 400));
+  return text
+    .slice(0, 50_000)
+    .split("\n")
+    .slice(0, MAX_LINES)
+    .map((line) => line.slice(0, 400));
 }

@@ -60,7 +60,8 @@ describe("time", () => {
   });
 
   it("takes a clock of the future as now", () => expect(ago(2000, 1000)).toBe("just now"));
-  it("shows lengths of time", () => expect([span(12), span(1500), span(61_000)]).toEqual(["12 ms", "1.5 s", "1 min"]));
+  it("shows lengths of time", () =>
+    expect([span(12), span(1500), span(61_000)]).toEqual(["12 ms", "1.5 s", "1 min"]));
   it("says nothing of a moment that is none", () => expect([clock("x"), clock(null)]).toEqual(["–", "–"]));
   it("reads durations and nothing else", () =>
     expect([duration("15m"), duration("1h"), duration("1 week")]).toEqual([900_000, 3_600_000, null]));

@@ -3,8 +3,12 @@
 /** The start of a text on one line, at most `length` characters, never half of a surrogate pair. */
 export function line(text: string | null | undefined, length = 120): string {
   if (!text) return "";
-  const start = text.slice(0, length * 4).replace(/\s+/g, " ").trim();
-  if (start.length <= length) return start.length < text.trim().length && text.length > length * 4 ? `${start}…` : start;
+  const start = text
+    .slice(0, length * 4)
+    .replace(/\s+/g, " ")
+    .trim();
+  if (start.length <= length)
+    return start.length < text.trim().length && text.length > length * 4 ? `${start}…` : start;
   return `${whole(start.slice(0, length - 1))}…`;
 }
 

@@ -29,7 +29,7 @@ export interface FleetMap {
   left: number;
 }
 
-export const BOX = { width: 172, height: 54 };
+export const BOX = { width: 188, height: 54 };
 /** More agents than this are noise: the rest is in the table. */
 export const MAX_BOXES = 80;
 
@@ -50,7 +50,7 @@ export function fleetMap(topology: Topology, room: number): FleetMap {
     from: nodeKey({ ...edge, agent_id: edge.from }),
     to: nodeKey({ ...edge, agent_id: edge.to }),
   });
-  const spacing = { ...BOX, gapX: 92, gapY: 30, columns: Math.max(1, Math.floor((room + 46) / (BOX.width + 46))) };
+  const spacing = { ...BOX, gapX: 88, gapY: 30, columns: Math.max(1, Math.floor((room + 44) / (BOX.width + 44))) };
   const layout = layered(drawn.map(nodeKey), topology.edges.map(ends), spacing);
   const states = new Map(drawn.map((node) => [nodeKey(node), node.state]));
   const boxes = drawn.map((node) => {
@@ -96,5 +96,5 @@ function returning(a: Point, b: Point) {
   const depth = 34 + Math.min(46, Math.abs(x1 - x2) * 0.06);
   const low = Math.max(y1, y2) + depth;
   const path = `M${x1} ${y1}C${x1} ${low} ${x2} ${low} ${x2} ${y2}`;
-  return { path, x: (x1 + x2) / 2, y: (y1 + y2) / 2 + depth * 0.75 + 13, low: low + 10 };
+  return { path, x: (x1 + x2) / 2, y: (y1 + y2) / 2 + depth * 0.75 + 15, low: low + 10 };
 }

@@ -31,7 +31,8 @@ describe("repeats", () => {
       let at = 0;
       for (const run of found) {
         expect(run.start).toBe(at);
-        for (let i = run.period; i < run.period * run.count; i++) expect(keys[at + i]).toBe(keys[at + i - run.period]);
+        for (let i = run.period; i < run.period * run.count; i++)
+          expect(keys[at + i]).toBe(keys[at + i - run.period]);
         at += run.period * run.count;
       }
       expect(at).toBe(keys.length);
@@ -53,11 +54,15 @@ describe("the map of a fleet", () => {
   });
 
   it("knows the link that closes a loop", () => {
-    const { back } = layered(["plan", "code", "test"], [
-      { from: "plan", to: "code" },
-      { from: "code", to: "test" },
-      { from: "test", to: "code" },
-    ], SPACING);
+    const { back } = layered(
+      ["plan", "code", "test"],
+      [
+        { from: "plan", to: "code" },
+        { from: "code", to: "test" },
+        { from: "test", to: "code" },
+      ],
+      SPACING,
+    );
     expect([...back]).toEqual([linkId({ from: "test", to: "code" })]);
   });
 
@@ -169,7 +174,11 @@ describe("the thread of a session", () => {
 
   it("of two thousand steps is laid out within a frame", () => {
     const beads = Array.from({ length: 2000 }, (_, index): Bead => {
-      return { id: `s${index}`, parent: index ? `s${Math.max(0, index - 1 - (index % 5 === 0 ? 3 : 0))}` : null, key: String(index % 40) };
+      return {
+        id: `s${index}`,
+        parent: index ? `s${Math.max(0, index - 1 - (index % 5 === 0 ? 3 : 0))}` : null,
+        key: String(index % 40),
+      };
     });
     thread(beads, true);
     const start = performance.now();

@@ -135,7 +135,14 @@ export class Fleet {
     if (known) this.states[known.state]--;
     // Put in again, a session stands behind those that were quiet longer.
     this.rows.delete(key);
-    const row: Row = { ...session, key, trail, alert, alertedAt: open ? since : null, found: open ? (known?.found ?? null) : null };
+    const row: Row = {
+      ...session,
+      key,
+      trail,
+      alert,
+      alertedAt: open ? since : null,
+      found: open ? (known?.found ?? null) : null,
+    };
     this.rows.set(key, row);
     this.named.set(session.session_id, key);
     this.states[session.state]++;

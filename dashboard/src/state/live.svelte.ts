@@ -99,7 +99,9 @@ class Live {
   alerts(): Row[] {
     const rows = [...this.fleet.attention].map((key) => this.fleet.rows.get(key)).filter((row) => row !== undefined);
     const order = (row: Row) => (row.state === "loop" ? 0 : 1);
-    return rows.sort((a, b) => order(a) - order(b) || (b.alertedAt ?? 0) - (a.alertedAt ?? 0) || (a.key < b.key ? -1 : 1));
+    return rows.sort(
+      (a, b) => order(a) - order(b) || (b.alertedAt ?? 0) - (a.alertedAt ?? 0) || (a.key < b.key ? -1 : 1),
+    );
   }
 
   changed(): void {
@@ -156,7 +158,9 @@ class Live {
 
   private async lookUp(row: Row): Promise<void> {
     const path = `/sessions/${encodeURIComponent(row.session_id)}/findings`;
-    const { findings } = await get<{ findings: Finding[] }>(path, { tenant: row.tenant }).catch(() => ({ findings: [] }));
+    const { findings } = await get<{ findings: Finding[] }>(path, { tenant: row.tenant }).catch(() => ({
+      findings: [],
+    }));
     const last = findings.filter((finding) => finding.severity === "loop").at(-1);
     if (!last) return;
     this.fleet.setFound(keyOf(row.tenant, row.session_id), last);

@@ -56,7 +56,9 @@ class Orders {
   private async give(target: Target, order: string, body: object, done: string): Promise<boolean> {
     try {
       const path = `/sessions/${encodeURIComponent(target.session_id)}/${order}`;
-      const answer = await send<{ state: SessionState; note?: string }>("POST", path, body, { tenant: target.tenant });
+      const answer = await send<{ state: SessionState; note?: string }>("POST", path, body, {
+        tenant: target.tenant,
+      });
       live.fleet.setState(keyOf(target.tenant, target.session_id), answer.state);
       live.changed();
       this.say(answer.note ? `Nothing to do: ${answer.note}.` : done);

@@ -22,11 +22,9 @@ class Place {
 
   /** Changes parts of the query in place; scrubbing through steps must not fill the history. */
   set(changes: Record<string, string | number | null>): void {
-    const query: Record<string, string> = { ...this.route.query };
-    for (const [name, value] of Object.entries(changes)) {
-      if (value === null || value === "") delete query[name];
-      else query[name] = String(value);
-    }
+    const merged = { ...this.route.query, ...changes };
+    const kept = Object.entries(merged).filter(([, value]) => value !== null && value !== "");
+    const query = Object.fromEntries(kept.map(([name, value]) => [name, String(value)]));
     this.route = { ...this.route, query };
     this.writing ??= setTimeout(() => this.write(), SETTLES);
   }

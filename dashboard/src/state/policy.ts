@@ -9,7 +9,9 @@ export interface Clause {
 type Section = Record<string, unknown> | undefined;
 const section = (spec: Record<string, unknown>, name: string): Section => {
   const value = spec[name];
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
 };
 const isOn = (part: Section) => part !== undefined && part["enabled"] !== false;
 const text = (value: unknown) => (value === undefined || value === null ? "?" : String(value));
@@ -21,10 +23,16 @@ export function clauses(spec: Record<string, unknown>): Clause[] {
   const semantic = section(spec, "semantic");
   const chant = section(spec, "chant");
   const rules = Array.isArray(spec["rules"]) ? (spec["rules"] as Record<string, unknown>[]) : [];
-  const ladder = Array.isArray(tools?.["ladder"]) ? (tools["ladder"] as unknown[]).map(text).join(" → ") : "by the default ladder";
+  const ladder = Array.isArray(tools?.["ladder"])
+    ? (tools["ladder"] as unknown[]).map(text).join(" → ")
+    : "by the default ladder";
   const made: [string, Section, string][] = [
     ["tool loops", tools, ladder],
-    ["identical requests", requests, `${text(requests?.["threshold_identical_requests"])} within ${text(requests?.["window_seconds"])} s: ${text(requests?.["action"])}`],
+    [
+      "identical requests",
+      requests,
+      `${text(requests?.["threshold_identical_requests"])} within ${text(requests?.["window_seconds"])} s: ${text(requests?.["action"])}`,
+    ],
     ["same thought", semantic, `similar by ${text(semantic?.["threshold"])}: ${text(semantic?.["action"])}`],
     ["chant", chant, text(chant?.["action"])],
   ];
@@ -35,9 +43,11 @@ export function clauses(spec: Record<string, unknown>): Clause[] {
 
 function ruleSays(rule: Record<string, unknown>): string {
   const limits: string[] = [];
-  if (rule["requests_per_minute"] !== undefined) limits.push(`${text(rule["requests_per_minute"])} requests a minute`);
+  if (rule["requests_per_minute"] !== undefined)
+    limits.push(`${text(rule["requests_per_minute"])} requests a minute`);
   if (rule["tokens_per_minute"] !== undefined) limits.push(`${text(rule["tokens_per_minute"])} tokens a minute`);
-  if (rule["cost_usd"] !== undefined) limits.push(`$${text(rule["cost_usd"])}${rule["period"] ? ` per ${text(rule["period"])}` : ""}`);
+  if (rule["cost_usd"] !== undefined)
+    limits.push(`$${text(rule["cost_usd"])}${rule["period"] ? ` per ${text(rule["period"])}` : ""}`);
   const then = rule["on_exceed"] ? `, then ${text(rule["on_exceed"])}` : "";
   return `${limits.join(", ") || "a limit"} per ${text(rule["key"])}${then}`;
 }
@@ -46,7 +56,8 @@ function ruleSays(rule: Record<string, unknown>): string {
 export function parsed(written: string): { spec: Record<string, unknown> } | { problem: string } {
   try {
     const value: unknown = JSON.parse(written);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { spec: value as Record<string, unknown> };
+    if (typeof value === "object" && value !== null && !Array.isArray(value))
+      return { spec: value as Record<string, unknown> };
     return { problem: "a policy is an object" };
   } catch (thrown) {
     return { problem: thrown instanceof Error ? thrown.message : "this is not JSON" };

@@ -39,7 +39,11 @@ describe("a recording", () => {
     const done = step(1, "a");
     done.log.action.status = "success";
     recording.add([done]);
-    expect([recording.length, recording.at(1)?.log.action.status, recording.spentAt(1).tokens]).toEqual([1, "success", 10]);
+    expect([recording.length, recording.at(1)?.log.action.status, recording.spentAt(1).tokens]).toEqual([
+      1,
+      "success",
+      10,
+    ]);
   });
 
   it("finds the attempt before", () => {

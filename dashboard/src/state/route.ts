@@ -21,14 +21,21 @@ export function parse(hash: string): Route {
 }
 
 /** The hash of a place; empty values are left out, so that equal places have equal links. */
-export function href(screen: Screen, query: Record<string, string | number | null | undefined> = {}, id = ""): string {
+export function href(
+  screen: Screen,
+  query: Record<string, string | number | null | undefined> = {},
+  id = "",
+): string {
   const pairs = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const search = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString();
   const path = screen === "session" ? `session/${encodeURIComponent(id)}` : screen;
   return `#/${path}${search ? `?${search}` : ""}`;
 }
 
-export function sessionHref(session: { session_id: string; tenant?: string | null }, query: Record<string, string | number | null | undefined> = {}): string {
+export function sessionHref(
+  session: { session_id: string; tenant?: string | null },
+  query: Record<string, string | number | null | undefined> = {},
+): string {
   return href("session", { tenant: session.tenant, ...query }, session.session_id);
 }
 

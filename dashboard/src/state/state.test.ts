@@ -19,7 +19,11 @@ const session = (id: string, state: SessionState = "active", more: Partial<Sessi
   last_at: "2026-02-21T10:00:00Z",
   ...more,
 });
-const told = (type: string, event: object, tenant: string | null = "acme"): Told => ({ type, tenant, event: { ...event } });
+const told = (type: string, event: object, tenant: string | null = "acme"): Told => ({
+  type,
+  tenant,
+  event: { ...event },
+});
 
 describe("a link", () => {
   it.each([
@@ -84,7 +88,8 @@ describe("the fleet", () => {
 
   it("does not grow without end", () => {
     const fleet = new Fleet();
-    for (let time = 0; time < 25_000; time++) fleet.hear([told("session", session(`s${time}`, "loop"))], time * 10_000);
+    for (let time = 0; time < 25_000; time++)
+      fleet.hear([told("session", session(`s${time}`, "loop"))], time * 10_000);
     expect([fleet.rows.size, fleet.attention.size, fleet.states.loop]).toEqual([20_000, 20_000, 20_000]);
     expect(fleet.find("s0", "acme")).toBeUndefined();
     for (let steps = 0; steps < 100; steps++) fleet.hear([told("session", session("s24999", "loop", { steps }))], 0);
@@ -105,15 +110,25 @@ describe("the fleet", () => {
 
   it("lists the worst first, then by score, and equal ones always in the same order", () => {
     const fleet = new Fleet();
-    const list = [session("b"), session("a"), session("w", "warning", { loop_score: 0.6 }), session("l", "loop", { loop_score: 0.8 })];
+    const list = [
+      session("b"),
+      session("a"),
+      session("w", "warning", { loop_score: 0.6 }),
+      session("l", "loop", { loop_score: 0.8 }),
+    ];
     fleet.load(list, 0);
     expect(sorted(fleet.rows.values(), "loop").map((row) => row.session_id)).toEqual(["l", "w", "a", "b"]);
   });
 
   it("of ten thousand sessions takes a second of events within a frame", () => {
     const fleet = new Fleet();
-    fleet.load(Array.from({ length: 10_000 }, (_, index) => session(`s${index}`)), 0);
-    const batch = Array.from({ length: 500 }, (_, index) => told("session", session(`s${index * 7}`, "loop", { steps: 2 })));
+    fleet.load(
+      Array.from({ length: 10_000 }, (_, index) => session(`s${index}`)),
+      0,
+    );
+    const batch = Array.from({ length: 500 }, (_, index) =>
+      told("session", session(`s${index * 7}`, "loop", { steps: 2 })),
+    );
     const start = performance.now();
     fleet.hear(batch, 0);
     sorted(fleet.rows.values(), "loop");

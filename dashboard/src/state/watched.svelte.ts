@@ -103,7 +103,10 @@ export class Watched {
   }
 
   private concerns(told: Told): boolean {
-    return told.event["session_id"] === this.id && (told.tenant === null || this.tenant === undefined || told.tenant === this.tenant);
+    return (
+      told.event["session_id"] === this.id &&
+      (told.tenant === null || this.tenant === undefined || told.tenant === this.tenant)
+    );
   }
 
   private path(rest: string): string {

@@ -8,7 +8,17 @@ export interface Asked {
   wrong: string[];
 }
 
-export const FILTERS = ["agent", "tool", "status", "severity", "session", "tenant", "kind", "since", "until"] as const;
+export const FILTERS = [
+  "agent",
+  "tool",
+  "status",
+  "severity",
+  "session",
+  "tenant",
+  "kind",
+  "since",
+  "until",
+] as const;
 export type Filter = (typeof FILTERS)[number];
 
 /** Reads a line. A value with spaces stands in quotes; what is no filter is searched for. */

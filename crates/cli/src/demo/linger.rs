@@ -26,7 +26,8 @@ pub(super) fn until_told(runtime: &Runtime, agents: &Rc<[Agent]>, stage: &Stage)
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         say(&format!(
-            "\nthe agents begin again every few seconds: watch them at {url}/ (metrics at {url}/metrics); Ctrl-C ends it\n"
+            "\nthe gateway stays at {url}; the agents begin again every few seconds: watch them on its dashboard, {url}/\n\
+             Ctrl-C ends it\n"
         ));
         tokio::select! {
             _ = interrupt.recv() => {}

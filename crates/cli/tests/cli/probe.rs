@@ -86,8 +86,8 @@ fn degraded_parts_are_shown() {
     let gateway = Served::start(desk, &["--data-dir", "occupied/data"]);
     let outcome = probe(&gateway.url);
     assert_eq!(outcome.code, 0);
-    assert!(outcome.stdout.contains("live and degraded: data_dir"), "{}", outcome.stdout);
-    assert_eq!(probe_json(&gateway.url)["health"]["degraded"], json!(["data_dir"]));
+    assert!(outcome.stdout.contains("live and degraded: store, data_dir"), "{}", outcome.stdout);
+    assert_eq!(probe_json(&gateway.url)["health"]["degraded"], json!(["store", "data_dir"]));
 }
 
 #[test]

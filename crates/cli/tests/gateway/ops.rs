@@ -156,7 +156,7 @@ fn what_is_not_understood_is_said_to_be_degraded() {
 #[test]
 fn what_no_provider_serves_is_404_and_says_what_is_served() {
     let lab = Lab::new();
-    for path in ["/", "/favicon.ico", "/v2/x", "/v1x", "/api/v1/", "/api/v2/sessions"] {
+    for path in ["/index", "/favicon.ico", "/v2/x", "/v1x", "/api/v1/", "/api/v2/sessions"] {
         let reply = lab.get(path);
         assert_eq!(reply.status, 404, "{path}");
         assert!(reply.json().get("error").is_some(), "{path}");

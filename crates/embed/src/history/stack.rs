@@ -41,7 +41,8 @@ for at = 2, #found, 2 do
   local time, unique = string.match(found[at], ':(%d+)-(%x+)$')
   local fields = found[at + 1]
   local entry = { key = found[at], time = time, unique = unique, prompt = '' }
-  for field = 1, #fields, 2 do
+  -- An entry that expired a moment ago may still be found, without its fields.
+  for field = 1, type(fields) == 'table' and #fields or 0, 2 do
     if fields[field] == 'distance' then entry.distance = fields[field + 1] end
     if fields[field] == 'prompt' then entry.prompt = fields[field + 1] end
   end

@@ -21,7 +21,6 @@ use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse
 use crate::server::{Redis, free_port, signal};
 
 #[expect(
-    missing_docs,
     unreachable_pub,
     clippy::pedantic,
     clippy::allow_attributes,

@@ -264,7 +264,7 @@ async fn a_server_that_is_frozen_holds_nobody_up() {
 
 #[tokio::test]
 async fn a_full_server_is_told_as_unavailable() {
-    let server = Redis::plain_with(&["--maxmemory", "1mb", "--maxmemory-policy", "noeviction"]);
+    let server = Redis::plain_with(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]);
     let store = open_history(&server.list(), HistoryLimits::default()).unwrap();
     let vector = at_distance(0.0);
     let asked = store.exchange(Key { tenant: "a", session: "s" }, Entry { id: 1, vector: &vector, prompt: None });

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loopbreaker::{Action, Outcome};
 use loopbreaker_observatory::{Arrival, Completion, Observatory, Order, Usage, Verdict};
 use loopbreaker_record::{Action as Deed, Cognition, DecisionLog, Identity, Meta, Moment, Status, TraceId};
+use loopbreaker_telemetry::mask;
 use lru::LruCache;
 use serde_json::{Map, Value};
 
@@ -45,7 +46,10 @@ impl Clerk {
     }
 
     /// Writes an entry down. What finds no room in the store's queue is counted there.
-    pub(super) fn write(&mut self, entry: Entry) {
+    pub(super) fn write(&mut self, mut entry: Entry) {
+        if let Some(who) = entry.who_mut() {
+            who.hide_credentials();
+        }
         match entry {
             Entry::Heard(who, steps) => {
                 for step in &steps {
@@ -57,10 +61,15 @@ impl Clerk {
             Entry::Refused(who, refused) => self.refused(&who, &refused),
             Entry::Paused(who, session, reason) => {
                 let order = Order::Pause { reason };
-                self.observatory.note_order(Arc::clone(&who.tenant), session.to_string(), "gateway", order);
+                self.observatory.note_order(
+                    Arc::clone(&who.tenant),
+                    mask(&session).into_owned(),
+                    "gateway",
+                    order,
+                );
             }
             // Whoever asked may have gone.
-            Entry::Flush(done) => {
+            Entry::CatchUp(done) => {
                 self.observatory.flush();
                 done.send(()).ok();
             }

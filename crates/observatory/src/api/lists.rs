@@ -110,7 +110,10 @@ impl Observatory {
                             wasted.tokens = wasted.tokens.saturating_add(of_step.0);
                             wasted.cost_usd += of_step.1.unwrap_or(0.0);
                         }
-                        added = row["log"]["state_delta"]["added_to_memory"].as_array().cloned().unwrap_or_default();
+                        added = row["log"]["state_delta"]["added_to_memory"]
+                            .as_array()
+                            .cloned()
+                            .unwrap_or_default();
                         memory.extend_from_slice(&added);
                         memory.truncate(MAX_MEMORY);
                         last = row;
@@ -204,9 +207,12 @@ impl Observatory {
             .unwrap_or(false);
         let (cursor, count) = (query.number("cursor")?, query.limit()?);
         let entries = self
-            .read(move |store| match newest_first {
-                true => store.audit_before(cursor.unwrap_or(u64::MAX), count),
-                false => store.audit(cursor.unwrap_or(0), count),
+            .read(move |store| {
+                if newest_first {
+                    store.audit_before(cursor.unwrap_or(u64::MAX), count)
+                } else {
+                    store.audit(cursor.unwrap_or(0), count)
+                }
             })
             .await?;
         let next =

@@ -50,7 +50,10 @@ const SHAPES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("Sessions", &[("sessions", "SessionSummary[]"), ("next", "text?"), ("total", "count")]),
     ("Session", &[("*", "SessionSummary"), ("findings", "Finding[]"), ("verdicts", "Verdict[]")]),
-    ("Finding", &[("at", "text"), ("detector", "text"), ("kind", "text"), ("severity", "text"), ("count", "count")]),
+    (
+        "Finding",
+        &[("at", "text"), ("detector", "text"), ("kind", "text"), ("severity", "text"), ("count", "count")],
+    ),
     ("Findings", &[("findings", "Finding[]"), ("verdicts", "Verdict[]")]),
     (
         "Step",
@@ -194,13 +197,16 @@ const SHAPES: &[(&str, &[(&str, &str)])] = &[
     ("Audit", &[("entries", "AuditEntry[]"), ("next", "text?")]),
     ("Search", &[("name", "text"), ("query", "text")]),
     ("Searches", &[("searches", "Search[]")]),
-    ("SessionCounts", &[
-        ("active", "count"),
-        ("warning", "count"),
-        ("loop", "count"),
-        ("paused", "count"),
-        ("ended", "count"),
-    ]),
+    (
+        "SessionCounts",
+        &[
+            ("active", "count"),
+            ("warning", "count"),
+            ("loop", "count"),
+            ("paused", "count"),
+            ("ended", "count"),
+        ],
+    ),
     ("Saved", &[("cost_usd", "number"), ("rounds", "number"), ("loops", "count"), ("estimated", "flag")]),
     ("Degraded", &[("part", "text"), ("reason", "text")]),
     (
@@ -315,7 +321,8 @@ pub(crate) fn schemas() -> Map<String, Value> {
 fn schema(fields: &[(&str, &str)]) -> Value {
     let own = fields.iter().filter(|(name, _)| *name != "*");
     let required: Vec<&str> = own.clone().map(|(name, _)| *name).collect();
-    let properties: Map<String, Value> = own.map(|(name, kind)| ((*name).to_owned(), kind_of(kind))).collect();
+    let properties: Map<String, Value> =
+        own.map(|(name, kind)| ((*name).to_owned(), kind_of(kind))).collect();
     let object = json!({ "type": "object", "required": required, "properties": properties });
     match fields.iter().find(|(name, _)| *name == "*") {
         Some((_, other)) => json!({ "allOf": [kind_of(other), object] }),

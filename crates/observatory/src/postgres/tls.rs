@@ -27,7 +27,8 @@ impl Encryption {
         let mut store = RootCertStore::empty();
         let certificates: Vec<CertificateDer<'static>> = match roots {
             Some(path) => {
-                let read = CertificateDer::pem_file_iter(path).map_err(|error| unusable(error.to_string()))?;
+                let read =
+                    CertificateDer::pem_file_iter(path).map_err(|error| unusable(error.to_string()))?;
                 read.collect::<Result<_, _>>().map_err(|error| unusable(error.to_string()))?
             }
             None => rustls_native_certs::load_native_certs().certs,

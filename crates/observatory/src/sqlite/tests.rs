@@ -195,7 +195,8 @@ async fn what_is_too_much_goes_and_what_was_found_later_stays() {
     let clock = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(1_000));
     let for_options = std::sync::Arc::clone(&clock);
     let mut options = Options::at(&path);
-    options.clock = std::sync::Arc::new(move || for_options.fetch_add(1_000, std::sync::atomic::Ordering::Relaxed));
+    options.clock =
+        std::sync::Arc::new(move || for_options.fetch_add(1_000, std::sync::atomic::Ordering::Relaxed));
     options.max_bytes = 8 << 20;
     let observatory = Observatory::open(options).unwrap();
     for number in 0..=255 {

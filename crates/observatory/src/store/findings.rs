@@ -58,9 +58,7 @@ impl Store {
     pub(crate) fn count_verdicts(&mut self, since: i64) -> Stored<Vec<(String, String, bool, u64)>> {
         let sql = "SELECT policy, kind, enforced, count(*) FROM verdicts
              WHERE at >= ?1 AND action <> 'allow' GROUP BY policy, kind, enforced ORDER BY policy, kind";
-        self.all(sql, values![since], |row| {
-            Ok((row.text(0)?, row.text(1)?, row.flag(2)?, row.count(3)?))
-        })
+        self.all(sql, values![since], |row| Ok((row.text(0)?, row.text(1)?, row.flag(2)?, row.count(3)?)))
     }
 
     /// A loop was stopped, or would have been and goes on for one more round.
@@ -72,7 +70,8 @@ impl Store {
         cost: f64,
         at: i64,
     ) -> Stored<()> {
-        let sql = "INSERT INTO loops (session, kind, stopped, rounds, cost, at) VALUES (?1, ?2, ?3, 0, ?4, ?5)
+        let sql =
+            "INSERT INTO loops (session, kind, stopped, rounds, cost, at) VALUES (?1, ?2, ?3, 0, ?4, ?5)
              ON CONFLICT (session, kind, stopped)
              DO UPDATE SET rounds = loops.rounds + 1, cost = excluded.cost";
         self.execute(sql, values![session, kind, stopped, cost, at]).map(drop)

@@ -7,8 +7,7 @@ use crate::error::Stored;
 use loopbreaker_record::Moment;
 use serde_json::{Value, json};
 
-const AUDIT_COLUMNS: &str =
-    "seq, at, operator, action, session_id, reason, before, after, prev_hash, hash";
+const AUDIT_COLUMNS: &str = "seq, at, operator, action, session_id, reason, before, after, prev_hash, hash";
 
 impl Store {
     pub(crate) fn setting(&mut self, name: &str) -> Stored<Option<String>> {
@@ -27,9 +26,8 @@ impl Store {
     }
 
     pub(crate) fn add_audit(&mut self, entry: &AuditEntry) -> Stored<()> {
-        let sql = format!(
-            "INSERT INTO audit ({AUDIT_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
-        );
+        let sql =
+            format!("INSERT INTO audit ({AUDIT_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
         self.execute(
             &sql,
             values![

@@ -1,6 +1,5 @@
 //! Lists of sessions, and the steps of one of them.
 
-
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -33,7 +32,9 @@ impl Store {
         let (column, last) = match (filter.order, filter.cursor) {
             (SessionOrder::LastAt, Some((last, _))) => ("s.last_at", Param::Int(last as i64)),
             (SessionOrder::LastAt, None) => ("s.last_at", Param::Int(i64::MAX)),
-            (SessionOrder::LoopScore, cursor) => ("s.loop_score", Param::Real(cursor.map_or(f64::MAX, |at| at.0))),
+            (SessionOrder::LoopScore, cursor) => {
+                ("s.loop_score", Param::Real(cursor.map_or(f64::MAX, |at| at.0)))
+            }
             (SessionOrder::Cost, cursor) => ("s.cost", Param::Real(cursor.map_or(f64::MAX, |at| at.0))),
         };
         // What the filters say already, in words that an index understands.
@@ -115,7 +116,6 @@ impl Store {
         Ok(graph::drawn(&nodes, now))
     }
 }
-
 
 /// The part of a log that a graph shows.
 #[derive(Default, Deserialize)]

@@ -46,7 +46,8 @@ impl<'a> Conditions<'a> {
 
     fn add(&mut self, before: &str, value: Param<'a>, behind: &str) {
         self.values.push(value);
-        self.sql.push_str(&format!(" AND {before} ?{}{behind}", self.values.len()));
+        let place = self.values.len().to_string();
+        self.sql.extend([" AND ", before, " ?", &place, behind]);
     }
 
     /// The place of one more value.
@@ -109,7 +110,11 @@ impl Store {
         match (&text, flavour) {
             (None, _) => {}
             (Some(text), Flavour::Sqlite) => {
-                conditions.add("p.id IN (SELECT rowid FROM search WHERE search MATCH", Param::from(text), ")");
+                conditions.add(
+                    "p.id IN (SELECT rowid FROM search WHERE search MATCH",
+                    Param::from(text),
+                    ")",
+                );
             }
             (Some(text), Flavour::Postgres) => {
                 conditions.add("p.search @@ to_tsquery('simple',", Param::from(text), ")");
@@ -199,7 +204,8 @@ fn found_in(log: &str, terms: &[Term]) -> Value {
             let word = piece.trim_end_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase();
             !word.is_empty()
                 && terms.iter().any(|term| {
-                    let starts = term.is_start && term.words.last().is_some_and(|last| word.starts_with(last));
+                    let starts =
+                        term.is_start && term.words.last().is_some_and(|last| word.starts_with(last));
                     starts || term.words.contains(&word)
                 })
         };
@@ -247,10 +253,7 @@ mod tests {
     #[test]
     fn quotes_and_a_final_star_are_the_only_operators() {
         let typed = terms(r#"fix "the parser" src/lib.rs pars* AND -x"#);
-        assert_eq!(
-            rendered(&typed, Flavour::Sqlite),
-            r#""fix" "the parser" "src lib rs" "pars"* "and" "x""#
-        );
+        assert_eq!(rendered(&typed, Flavour::Sqlite), r#""fix" "the parser" "src lib rs" "pars"* "and" "x""#);
         assert_eq!(
             rendered(&typed, Flavour::Postgres),
             "(fix) & (the <-> parser) & (src <-> lib <-> rs) & (pars:*) & (and) & (x)"

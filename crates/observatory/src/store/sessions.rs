@@ -6,7 +6,8 @@ use crate::error::Stored;
 use crate::hitl::{Order, Pause};
 use loopbreaker::Wasted;
 
-pub(super) const SELECT: &str = "SELECT s.id, s.tenant, t.name, s.name, s.provisional, s.level, s.ended, s.entropy,
+pub(super) const SELECT: &str =
+    "SELECT s.id, s.tenant, t.name, s.name, s.provisional, s.level, s.ended, s.entropy,
     s.loop_score, s.steps, s.tokens, s.cost, s.cumulative, s.cluster, s.agents, s.started_at, s.last_at,
     s.wasted_steps, s.wasted_tokens, s.wasted_cost, s.marks
     FROM sessions s CROSS JOIN tenants t ON t.id = s.tenant";
@@ -96,7 +97,9 @@ impl Store {
             self.execute(&sql, values![from.id, into.id])?;
         }
         // What both have stays as it is with the one that stays.
-        for (table, same) in [("pauses", ""), ("loops", "AND mine.kind = loops.kind AND mine.stopped = loops.stopped")] {
+        for (table, same) in
+            [("pauses", ""), ("loops", "AND mine.kind = loops.kind AND mine.stopped = loops.stopped")]
+        {
             let taken = format!("SELECT 1 FROM {table} AS mine WHERE mine.session = ?2 {same}");
             let sql = format!("UPDATE {table} SET session = ?2 WHERE session = ?1 AND NOT EXISTS ({taken})");
             self.execute(&sql, values![from.id, into.id])?;
@@ -195,11 +198,7 @@ pub(super) fn session_row(row: &Row) -> Stored<Session> {
         agents: serde_json::from_str(row.str(14)?).unwrap_or_default(),
         started_at: row.int(15)?,
         last_at: row.int(16)?,
-        wasted: Wasted {
-            steps: row.count(17)? as usize,
-            tokens: row.count(18)?,
-            cost_usd: row.real(19)?,
-        },
+        wasted: Wasted { steps: row.count(17)? as usize, tokens: row.count(18)?, cost_usd: row.real(19)? },
         marks: serde_json::from_str(row.str(20)?).unwrap_or_default(),
     })
 }

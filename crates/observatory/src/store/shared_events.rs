@@ -29,17 +29,12 @@ impl Store {
     }
 
     pub(crate) fn add_shared_event(&mut self, seq: u64, draft: &Draft) -> Stored<()> {
-        let sql = "INSERT INTO events (seq, topic, kind, tenant, body, given) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let sql =
+            "INSERT INTO events (seq, topic, kind, tenant, body, given) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let body = draft.body.to_string();
         let order = draft.order.as_ref().and_then(|given| serde_json::to_string(given).ok());
-        let values = values![
-            seq,
-            draft.topic.as_str(),
-            draft.kind,
-            draft.tenant.as_deref(),
-            &body,
-            order.as_ref(),
-        ];
+        let values =
+            values![seq, draft.topic.as_str(), draft.kind, draft.tenant.as_deref(), &body, order.as_ref(),];
         self.execute(sql, values).map(drop)
     }
 
@@ -49,7 +44,8 @@ impl Store {
     }
 
     pub(crate) fn shared_events(&mut self, behind: u64, count: u32) -> Stored<Vec<SharedEvent>> {
-        let sql = "SELECT seq, topic, kind, tenant, body, given FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+        let sql =
+            "SELECT seq, topic, kind, tenant, body, given FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2";
         self.all(sql, values![behind, count], |row| {
             let event = Event {
                 seq: row.count(0)?,

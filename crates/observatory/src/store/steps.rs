@@ -95,14 +95,8 @@ impl Store {
                 last_at = CASE WHEN excluded.last_at > agents.last_at THEN excluded.last_at
                     ELSE agents.last_at END",
             values![
-                step.tenant,
-                step.cluster,
-                step.agent,
-                step.level,
-                step.session,
-                step.received_at,
-                step.tokens,
-                step.cost,
+                step.tenant, step.cluster, step.agent, step.level, step.session, step.received_at,
+                step.tokens, step.cost,
             ],
         )?;
         Ok(id)
@@ -125,7 +119,13 @@ impl Store {
     }
 
     /// Tokens and money of a step that became known after it. Says whether it was a redundant repeat.
-    pub(crate) fn add_usage(&mut self, step: &KnownStep, model: &str, tokens: u64, cost: f64) -> Stored<bool> {
+    pub(crate) fn add_usage(
+        &mut self,
+        step: &KnownStep,
+        model: &str,
+        tokens: u64,
+        cost: f64,
+    ) -> Stored<bool> {
         self.execute(
             "UPDATE agents SET tokens = tokens + ?1, cost = cost + ?2
              WHERE (tenant, cluster, agent) IN (SELECT tenant, cluster, agent FROM steps WHERE id = ?3)",

@@ -49,13 +49,14 @@ impl Store {
             filter.model.as_deref(),
             MAX_CELLS as u64,
         ];
-        let mut total = [0.0; 5];
+        let (mut total, mut steps) = ([0.0; 4], 0);
         let cells = self.all(&sql, values, |row| {
-            let sums = [row.real(3)?, row.real(4)?, row.real(5)?, row.real(6)?, row.real(7)?];
+            let sums = [row.real(3)?, row.real(4)?, row.real(6)?, row.real(7)?];
+            steps += row.count(5)?;
             for (total, sum) in total.iter_mut().zip(sums) {
                 *total += sum;
             }
-            let mut cell = costs(sums);
+            let mut cell = costs(sums, row.count(5)?);
             cell["key"] = row.str(0)?.into();
             cell["tenant"] = row.str(1)?.into();
             cell["at"] = Moment::from_millis(row.int(2)?).as_str().into();
@@ -64,7 +65,7 @@ impl Store {
         Ok(json!({
             "truncated": cells.len() == MAX_CELLS,
             "cells": cells,
-            "total": costs(total),
+            "total": costs(total, steps),
             "from": Moment::from_millis(filter.from).as_str(),
             "to": Moment::from_millis(filter.to).as_str(),
             "bucket_ms": filter.bucket,
@@ -72,7 +73,12 @@ impl Store {
     }
 
     /// Agents, and who hands off to whom.
-    pub(crate) fn topology(&mut self, tenant: Option<&str>, cluster: Option<&str>, now: i64) -> Stored<Value> {
+    pub(crate) fn topology(
+        &mut self,
+        tenant: Option<&str>,
+        cluster: Option<&str>,
+        now: i64,
+    ) -> Stored<Value> {
         let paused: HashSet<i64> =
             self.all("SELECT session FROM pauses", &[], |row| row.int(0))?.into_iter().collect();
         let mut violations = BTreeMap::new();
@@ -82,7 +88,8 @@ impl Store {
         })? {
             violations.insert(agent, count);
         }
-        let scope = "(CAST(?1 AS TEXT) IS NULL OR t.name = ?1) AND (CAST(?2 AS TEXT) IS NULL OR x.cluster = ?2)";
+        let scope =
+            "(CAST(?1 AS TEXT) IS NULL OR t.name = ?1) AND (CAST(?2 AS TEXT) IS NULL OR x.cluster = ?2)";
         let sql = format!(
             "SELECT t.name, x.cluster, x.agent, x.steps, x.level, x.last_at, x.session, s.name,
                 coalesce(s.ended, 1), x.tokens, x.cost, coalesce(s.loop_score, 0), coalesce(s.level, 'normal')
@@ -158,14 +165,17 @@ impl Store {
         let sql = "SELECT count(*), CAST(sum(tokens) AS DOUBLE PRECISION), sum(cost) FROM steps
              WHERE wasted = 1 AND at >= ?2
                AND (CAST(?1 AS TEXT) IS NULL OR tenant IN (SELECT id FROM tenants WHERE name = ?1))";
-        let wasted = self.one(sql, values![tenant, since], |row| {
-            Ok((row.count(0)?, row.real(1)?, row.real(2)?))
-        })?;
+        let wasted =
+            self.one(sql, values![tenant, since], |row| Ok((row.count(0)?, row.real(1)?, row.real(2)?)))?;
         Ok(wasted.unwrap_or_default())
     }
 
     /// Loops that were stopped since a moment, by kind: how many, and the sum of what a round of each costs.
-    pub(crate) fn stopped_since(&mut self, tenant: Option<&str>, since: i64) -> Stored<Vec<(String, u64, f64)>> {
+    pub(crate) fn stopped_since(
+        &mut self,
+        tenant: Option<&str>,
+        since: i64,
+    ) -> Stored<Vec<(String, u64, f64)>> {
         let sql = "SELECT l.kind, count(*), sum(l.cost) FROM loops l JOIN sessions s ON s.id = l.session
              WHERE l.stopped = 1 AND l.at >= ?2
                AND (CAST(?1 AS TEXT) IS NULL OR s.tenant IN (SELECT id FROM tenants WHERE name = ?1))
@@ -175,14 +185,15 @@ impl Store {
 
     /// How many more rounds loops of each kind made when nobody stopped them, on average.
     pub(crate) fn rounds_unstopped(&mut self) -> Stored<BTreeMap<String, f64>> {
-        let sql = "SELECT kind, CAST(avg(rounds) AS DOUBLE PRECISION) FROM loops WHERE stopped = 0 GROUP BY kind";
+        let sql =
+            "SELECT kind, CAST(avg(rounds) AS DOUBLE PRECISION) FROM loops WHERE stopped = 0 GROUP BY kind";
         Ok(self.all(sql, &[], |row| Ok((row.text(0)?, row.real(1)?)))?.into_iter().collect())
     }
 }
 
-fn costs([cost, tokens, steps, in_loops, wasted]: [f64; 5]) -> Value {
+fn costs([cost, tokens, in_loops, wasted]: [f64; 4], steps: u64) -> Value {
     json!({
         "cost_usd": cost, "loop_cost_usd": in_loops, "wasted_cost_usd": wasted, "tokens": tokens,
-        "steps": steps as u64,
+        "steps": steps,
     })
 }

@@ -158,7 +158,10 @@ fn a_store_that_is_over_its_size_forgets_the_oldest() {
 fn misfits(value: &Value, schema: &Value, document: &Value, at: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
         let known = name.strip_prefix('#').and_then(|path| document.pointer(path));
-        return known.map_or_else(|| vec![format!("{name} is not there")], |known| misfits(value, known, document, at));
+        return known.map_or_else(
+            || vec![format!("{name} is not there")],
+            |known| misfits(value, known, document, at),
+        );
     }
     if let Some(any) = schema["anyOf"].as_array() {
         let tried: Vec<_> = any.iter().map(|schema| misfits(value, schema, document, at)).collect();

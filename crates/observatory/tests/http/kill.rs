@@ -94,6 +94,8 @@ impl Drop for Serving {
 #[test]
 fn every_acknowledged_log_is_there_once_after_kills_in_the_middle() {
     let folder = tempfile::tempdir().unwrap();
+    // Whatever the store stands on is there before the first server, and after the last.
+    crate::backend::options(folder.path());
     let rounds: u32 = std::env::var(ROUNDS).ok().and_then(|text| text.parse().ok()).unwrap_or(5);
     let next = Arc::new(AtomicU32::new(0));
     let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));

@@ -1,6 +1,6 @@
 //! The observatory over a real TCP port, as agents, operators and dashboards use it.
 
-#![expect(clippy::unwrap_used, reason = "what cannot be sent or read ends its test")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "what cannot be sent or read ends its test")]
 
 mod api;
 mod backend;
@@ -15,5 +15,6 @@ mod kill;
 mod orders;
 mod policies;
 mod power;
+mod room;
 mod server;
 mod traffic;

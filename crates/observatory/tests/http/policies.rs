@@ -110,9 +110,8 @@ fn an_override_is_kept_shown_and_audited_until_it_is_taken_away() {
     let server = Server::start();
     let policies = Ladders::shared();
     server.observatory.govern(Arc::clone(&policies) as _);
-    let put = |spec: &Value| {
-        server.call("PUT", "/policies/default", &[], &json!({ "spec": spec }).to_string())
-    };
+    let put =
+        |spec: &Value| server.call("PUT", "/policies/default", &[], &json!({ "spec": spec }).to_string());
     let (status, changed) = put(&json!({ "ladder": ["reject"] }));
     assert_eq!(status, 200, "{changed}");
     assert_eq!((&changed["overridden"], &changed["source"]), (&json!(true), &json!("override")));
@@ -124,7 +123,8 @@ fn an_override_is_kept_shown_and_audited_until_it_is_taken_away() {
     assert!(policies.overrides().is_empty());
     assert_eq!(server.call("DELETE", "/policies/default", &[], "").0, 404);
     let (_, audit) = server.get("/audit");
-    let deeds: Vec<&Value> = audit["entries"].as_array().unwrap().iter().map(|entry| &entry["action"]).collect();
+    let deeds: Vec<&Value> =
+        audit["entries"].as_array().unwrap().iter().map(|entry| &entry["action"]).collect();
     assert_eq!(deeds, ["policy", "policy"]);
     let viewer = [("x-test-role", "viewer")];
     assert_eq!(server.call("PUT", "/policies/default", &viewer, "{}").0, 403);

@@ -1,6 +1,6 @@
 //! The tests of `tests/http` once more, with a real `PostgreSQL` server; and what only several processes can do.
 
-#![expect(clippy::unwrap_used, reason = "what cannot be sent or read ends its test")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "what cannot be sent or read ends its test")]
 
 #[path = "../http/api.rs"]
 mod api;

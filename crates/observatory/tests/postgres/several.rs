@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use loopbreaker_observatory::{Arrival, AuditCheck, Caller, Observatory, Options, Order, Topic, verify_audit};
+use loopbreaker_observatory::{
+    Arrival, AuditCheck, Caller, Observatory, Options, Order, Topic, verify_audit,
+};
 use loopbreaker_record::{DecisionLog, Moment, TraceId};
 use serde_json::{Value, json};
 

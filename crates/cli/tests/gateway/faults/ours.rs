@@ -58,7 +58,7 @@ fn a_data_folder_that_cannot_be_used_only_costs_what_it_is_for() {
     let lab = Bench::new().file("data", "this is a file").start();
     assert_eq!(lab.chat(&[], question("hello")).status, 200);
     let ready = lab.get("/readyz");
-    assert_eq!((ready.status, &ready.json()["degraded"]), (200, &serde_json::json!(["data_dir"])));
+    assert_eq!((ready.status, &ready.json()["degraded"]), (200, &serde_json::json!(["store", "data_dir"])));
     assert_eq!(lab.metric(r#"loopbreaker_degraded{part="data_dir"}"#), 1.0);
     until("it is logged", || lab.log().contains("data folder cannot be used"));
 }

@@ -78,7 +78,8 @@ fn a_paused_call_is_held_until_somebody_resumes_it() {
     until("it is held", || lab.metric("loopbreaker_held") == 1.0);
     assert_eq!(lab.sent(), 1);
     let order = lab.post("/api/v1/sessions/s/resume", &[], "");
-    assert_eq!((order.status, order.json()["state"].as_str()), (200, Some("active")));
+    // It still goes round in circles, but may go on.
+    assert_eq!((order.status, order.json()["state"].as_str()), (200, Some("loop")));
     let reply = held.reply();
     assert_eq!(reply.status, 200);
     assert_eq!(lab.sent(), 2);
