@@ -49,7 +49,11 @@ fn listed(dist: &Path, copy: &Path, files: &[PathBuf]) -> io::Result<String> {
         let tag: u64 = digest.iter().take(8).fold(0, |tag, byte| tag << 8 | u64::from(*byte));
         let twin = |ending: &str| {
             let path = PathBuf::from(format!("{}{ending}", file.display()));
-            if path.is_file() { included(&path, copy).map(|it| format!("Some({it})")) } else { Ok("None".to_owned()) }
+            if path.is_file() {
+                included(&path, copy).map(|it| format!("Some({it})"))
+            } else {
+                Ok("None".to_owned())
+            }
         };
         let (body, gzip, br) = (included(file, copy)?, twin(".gz")?, twin(".br")?);
         // A text that is written to a `String` is always written.

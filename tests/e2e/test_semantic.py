@@ -1,0 +1,114 @@
+"""The same in other words is seen through the gateway, in process and by a sidecar, and nothing that fails is felt."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from agents import Anthropic, Chat
+from loops import Course, call, run, script
+from processes import LOOPBREAKER, Gateway
+
+#: One intent, told anew each time; every answer is the same.
+WORDS = [
+    "Let me search the documentation for the retry setting of the client.",
+    "I will search the documentation for the client's retry setting.",
+    "I should look in the documentation for the retry setting of the client.",
+    "Now I search the client documentation for the setting of retries.",
+    "Let me look for the retry setting of the client in the documentation.",
+    "I am going to search the documentation for the retry setting of the client.",
+    "Searching the documentation for the retry setting of the client now.",
+    "Let me search through the documentation for the client retry setting.",
+]
+PARAPHRASES = Course(
+    "paraphrases", [{"text": words} for words in WORDS], lambda call, n: "", reply="Nothing was found there."
+)
+ONLY_MEANING = {
+    "semantic": {"timeout": "5s", "threshold": 0.9},
+    "policies": [{"id": "meaning", "spec": {"semantic": {"enabled": True, "action": "hint"}}}],
+}
+SENTENCE = "You seem to be repeating similar requests."
+
+
+def hinted(mock):
+    return [SENTENCE in request.body.decode() for request in mock.requests()]
+
+
+def play(mock, url, rounds=8, kind=Chat):
+    mock.script(*script(PARAPHRASES))
+    run(kind(url), PARAPHRASES, rounds=rounds)
+
+
+@pytest.mark.parametrize("kind", [Chat, Anthropic], ids=lambda kind: kind.__name__)
+def test_the_same_intent_in_other_words_is_hinted(lab, kind):
+    mock = lab.mock()
+    gateway = lab.gateway(mock, ONLY_MEANING)
+    play(mock, gateway.url, kind=kind)
+    assert any(hinted(mock)), "the model was told"
+    assert not any(hinted(mock)[:3]), "two things that were said are no loop"
+
+
+def test_the_switch_of_the_environment_turns_it_off(lab, monkeypatch):
+    monkeypatch.setenv("LOOP_DETECTION_ENABLED", "false")
+    mock = lab.mock()
+    play(mock, lab.gateway(mock, ONLY_MEANING).url)
+    assert not any(hinted(mock))
+
+
+def test_a_bad_variable_stops_the_start_with_its_name(tmp_path):
+    env = {**os.environ, "LOOP_SIMILARITY_THRESHOLD": "much"}
+    command = [LOOPBREAKER, "serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 1
+    assert "LOOP_SIMILARITY_THRESHOLD" in done.stderr
+
+
+class Sidecar:
+    """`loopbreaker sidecar` on a socket of its own."""
+
+    def __init__(self, folder):
+        self.socket = str(folder / "embed.sock")
+        self.process = subprocess.Popen([LOOPBREAKER, "sidecar"], env={**os.environ, "UDS_PATH": self.socket})
+        deadline = time.monotonic() + 60
+        while not os.path.exists(self.socket):
+            assert self.process.poll() is None and time.monotonic() < deadline, "it did not start"
+            time.sleep(0.05)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def with_sidecar(socket, timeout="5s"):
+    return {**ONLY_MEANING, "semantic": {"backend": "sidecar", "sidecars": [socket], "timeout": timeout, "threshold": 0.9}}
+
+
+def test_a_sidecar_finds_the_same(lab, tmp_path):
+    sidecar = lab._keep(Sidecar(tmp_path))
+    mock = lab.mock()
+    play(mock, lab.gateway(mock, with_sidecar(sidecar.socket)).url)
+    assert any(hinted(mock))
+
+
+@pytest.mark.parametrize("fault", ["stopped", "killed"])
+def test_a_sidecar_that_fails_is_not_felt(lab, tmp_path, fault):
+    sidecar = lab._keep(Sidecar(tmp_path))
+    mock = lab.mock()
+    gateway = lab.gateway(mock, with_sidecar(sidecar.socket, "50ms"))
+    sidecar.process.send_signal(signal.SIGSTOP if fault == "stopped" else signal.SIGKILL)
+    mock.script(*script(PARAPHRASES))
+    agent = Chat(gateway.url)
+    agent.user("Find the setting.")
+    agent.ask()
+    took = []
+    for _ in range(6):
+        agent.user("Nothing was found there.")
+        before = time.monotonic()
+        agent.ask()
+        took.append(time.monotonic() - before)
+    assert max(took) < 1.0, took
+    assert len(mock.requests()) == 7
+    if fault == "stopped":
+        sidecar.process.send_signal(signal.SIGCONT)
