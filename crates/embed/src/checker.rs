@@ -275,7 +275,8 @@ impl Checker {
         let (tenant, session) = (question.tenant.to_owned(), question.session.to_owned());
         let (results, threshold, rule) = (question.results, question.threshold, question.rule);
         tokio::spawn(async move {
-            let question = Question { tenant: &tenant, session: &session, text: "", results, threshold, rule };
+            let question =
+                Question { tenant: &tenant, session: &session, text: "", results, threshold, rule };
             let limit = inner.options.timeout;
             match &inner.source {
                 Source::Memory(_) => {}
@@ -302,7 +303,13 @@ struct Said {
 
 impl Inner {
     /// In this process only what may be similar is embedded: the new text, and those of before that never were.
-    async fn compare_here(&self, desk: &Desk, question: &Question<'_>, said: &Said, limit: Duration) -> Reading {
+    async fn compare_here(
+        &self,
+        desk: &Desk,
+        question: &Question<'_>,
+        said: &Said,
+        limit: Duration,
+    ) -> Reading {
         let may_count = |earlier: &&Earlier| match question.rule {
             Rule::Literal => true,
             Rule::Intent => earlier.alike && earlier.same_names,
@@ -325,7 +332,8 @@ impl Inner {
         };
         let embedded: Vec<(u64, Vector)> = ids.into_iter().zip(vectors).collect();
         self.recent.embedded(said.session, &embedded);
-        let find = |id: u64| embedded.iter().find(|(known, _)| *known == id).map(|(_, vector)| Arc::clone(vector));
+        let find =
+            |id: u64| embedded.iter().find(|(known, _)| *known == id).map(|(_, vector)| Arc::clone(vector));
         let Some(new) = find(said.id) else { return Reading::nothing(How::Degraded(Degraded::Model)) };
         let correction = desk.correction();
         let pairs = candidates.into_iter().filter_map(|earlier| {
@@ -384,7 +392,9 @@ impl Inner {
         if !believable(answer.max_similarity) {
             return Reading::nothing(How::Degraded(Degraded::Garbage));
         }
-        if answer.similarities.len() == said.earlier.len() && answer.similarities.iter().copied().all(believable) {
+        if answer.similarities.len() == said.earlier.len()
+            && answer.similarities.iter().copied().all(believable)
+        {
             let pairs = said.earlier.iter().map(Some).zip(answer.similarities);
             return Reading::from_pairs(question, How::Embedded, pairs);
         }

@@ -68,7 +68,9 @@ impl Counts {
         let mut text = format!("# TYPE {prefix}_checks_total counter\n");
         for (how, count) in &self.checks {
             let (result, reason) = (how.name(), how.reason().unwrap_or_default());
-            text.push_str(&format!("{prefix}_checks_total{{result=\"{result}\",reason=\"{reason}\"}} {count}\n"));
+            text.push_str(&format!(
+                "{prefix}_checks_total{{result=\"{result}\",reason=\"{reason}\"}} {count}\n"
+            ));
         }
         text.push_str(&format!("# TYPE {prefix}_check_seconds histogram\n"));
         let mut total = 0;
@@ -78,7 +80,9 @@ impl Counts {
             text.push_str(&format!("{prefix}_check_seconds_bucket{{le=\"{bound}\"}} {total}\n"));
         }
         let seconds = self.latency_micros as f64 / 1e6;
-        text.push_str(&format!("{prefix}_check_seconds_sum {seconds}\n{prefix}_check_seconds_count {total}\n"));
+        text.push_str(&format!(
+            "{prefix}_check_seconds_sum {seconds}\n{prefix}_check_seconds_count {total}\n"
+        ));
         text
     }
 }
@@ -93,7 +97,9 @@ mod tests {
     #[test]
     fn every_way_a_check_ends_is_counted_apart() {
         let counters = Counters::default();
-        for (how, times) in [(How::Exact, 3), (How::Skipped(Skipped::Busy), 2), (How::Degraded(Degraded::Timeout), 1)] {
+        for (how, times) in
+            [(How::Exact, 3), (How::Skipped(Skipped::Busy), 2), (How::Degraded(Degraded::Timeout), 1)]
+        {
             for _ in 0..times {
                 counters.count(how, Duration::from_millis(3));
             }
@@ -102,7 +108,10 @@ mod tests {
         assert_eq!((now.of(How::Exact), now.of(How::Embedded)), (3, 0));
         assert_eq!(now.latency[2], (Some(5), 6));
         let text = now.prometheus("loopbreaker_semantic");
-        assert!(text.contains("loopbreaker_semantic_checks_total{result=\"skipped\",reason=\"busy\"} 2\n"), "{text}");
+        assert!(
+            text.contains("loopbreaker_semantic_checks_total{result=\"skipped\",reason=\"busy\"} 2\n"),
+            "{text}"
+        );
         assert!(text.contains("loopbreaker_semantic_check_seconds_bucket{le=\"0.005\"} 6\n"), "{text}");
         assert!(text.contains("loopbreaker_semantic_check_seconds_count 6\n"), "{text}");
     }

@@ -191,7 +191,10 @@ impl Shared {
         };
         for job in batch {
             let vectors = failed.clone().map_or_else(
-                || self.all_seen(&job.texts).ok_or_else(|| Refusal::Failed("the model gave too few vectors".to_owned())),
+                || {
+                    self.all_seen(&job.texts)
+                        .ok_or_else(|| Refusal::Failed("the model gave too few vectors".to_owned()))
+                },
                 Err,
             );
             // Whoever asked may just have given up.

@@ -60,7 +60,9 @@ impl Embedding {
 #[non_exhaustive]
 pub enum EmbedError {
     /// A file of the model cannot be read.
-    #[error("cannot read {path}: {reason}; give a folder with model.onnx and tokenizer.json, or the .onnx file itself")]
+    #[error(
+        "cannot read {path}: {reason}; give a folder with model.onnx and tokenizer.json, or the .onnx file itself"
+    )]
     Unreadable {
         /// Which file.
         path: PathBuf,
@@ -71,10 +73,14 @@ pub enum EmbedError {
     #[error("the tokenizer cannot be used: {0}; it has to be a tokenizer.json of the model")]
     Tokenizer(String),
     /// The model cannot be used.
-    #[error("the model cannot be used: {0}; it has to be an ONNX text encoder with input_ids and attention_mask")]
+    #[error(
+        "the model cannot be used: {0}; it has to be an ONNX text encoder with input_ids and attention_mask"
+    )]
     Model(String),
     /// ONNX Runtime was asked for, but its library is not there.
-    #[error("ONNX Runtime cannot be loaded from {path}: {reason}; set ORT_DYLIB_PATH to libonnxruntime.so, or unset it for the built-in engine")]
+    #[error(
+        "ONNX Runtime cannot be loaded from {path}: {reason}; set ORT_DYLIB_PATH to libonnxruntime.so, or unset it for the built-in engine"
+    )]
     OnnxRuntime {
         /// Where it was looked for.
         path: PathBuf,

@@ -101,7 +101,9 @@ impl Default for HistoryLimits {
 #[non_exhaustive]
 pub enum HistoryError {
     /// The store's address cannot be understood.
-    #[error("{0} is no address of a store: write memory, redis://host:port, or redis://host:port?vector=hnsw")]
+    #[error(
+        "{0} is no address of a store: write memory, redis://host:port, or redis://host:port?vector=hnsw"
+    )]
     Address(String),
     /// The store is away, too slow, full, or refuses.
     #[error("the store at {place} does not answer: {reason}")]
@@ -112,19 +114,25 @@ pub enum HistoryError {
         reason: String,
     },
     /// The index is gone; it is being made again.
-    #[error("the index {index} was lost and is being made again: the texts of before are compared once more from now on")]
+    #[error(
+        "the index {index} was lost and is being made again: the texts of before are compared once more from now on"
+    )]
     IndexLost {
         /// Its name.
         index: &'static str,
     },
     /// The server cannot search vectors.
-    #[error("the server at {place} has no search module: use Redis Stack, or take `?vector=hnsw` out of the address")]
+    #[error(
+        "the server at {place} has no search module: use Redis Stack, or take `?vector=hnsw` out of the address"
+    )]
     NoSearch {
         /// Where it is, without its password.
         place: String,
     },
     /// The index was made for another model.
-    #[error("the index {index} is for vectors of {found}, the model gives {wanted}: remove it with `FT.DROPINDEX {index} DD`, or use another server")]
+    #[error(
+        "the index {index} is for vectors of {found}, the model gives {wanted}: remove it with `FT.DROPINDEX {index} DD`, or use another server"
+    )]
     OtherDimension {
         /// Its name.
         index: &'static str,

@@ -28,8 +28,8 @@ pub use correction::Correction;
 pub use counters::{Counters, Counts};
 pub use embedder::{EmbedError, Embedder, Embedding};
 pub use history::{
-    Entry, History, HistoryError, HistoryLimits, Key, MemoryHistory, Neighbour, Pending, RedisList, RedisStack,
-    open_history,
+    Entry, History, HistoryError, HistoryLimits, Key, MemoryHistory, Neighbour, Pending, RedisList,
+    RedisStack, open_history,
 };
 pub use model::{Engine, ModelOptions};
 pub use reading::{Degraded, How, Question, Reading, Rule, Skipped};

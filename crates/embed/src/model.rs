@@ -74,7 +74,8 @@ impl ModelOptions {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, EmbedError> {
-    let unreadable = |error: std::io::Error| EmbedError::Unreadable { path: path.to_owned(), reason: error.to_string() };
+    let unreadable =
+        |error: std::io::Error| EmbedError::Unreadable { path: path.to_owned(), reason: error.to_string() };
     std::fs::read(path).map_err(unreadable)
 }
 
@@ -99,7 +100,8 @@ mod tests {
     #[test]
     fn a_library_that_is_not_there_is_told_with_the_way_out() {
         let engine = Engine::OnnxRuntime("/nowhere/libonnxruntime.so".into());
-        let error = ModelOptions { engine, ..ModelOptions::default() }.load().map(drop).unwrap_err().to_string();
+        let error =
+            ModelOptions { engine, ..ModelOptions::default() }.load().map(drop).unwrap_err().to_string();
         assert!(error.contains("/nowhere/libonnxruntime.so") && error.contains("ORT_DYLIB_PATH"), "{error}");
     }
 

@@ -1,7 +1,7 @@
 //! ONNX Runtime, from a library that is there at run time.
 
-use std::path::Path;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use ort::session::Session;

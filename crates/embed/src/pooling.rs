@@ -17,7 +17,9 @@ pub(crate) fn pool(shape: &[usize], values: &[f32]) -> Result<Embedding, EmbedEr
             }
             Ok(Embedding::new(sum))
         }
-        _ => Err(EmbedError::Inference(format!("the output has the shape {shape:?}, not [1, tokens, width]"))),
+        _ => {
+            Err(EmbedError::Inference(format!("the output has the shape {shape:?}, not [1, tokens, width]")))
+        }
     }
 }
 

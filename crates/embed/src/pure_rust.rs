@@ -56,7 +56,8 @@ impl PureRust {
         let inputs = model.input_ids().iter().map(|id| {
             let info = model.node_info(*id);
             let name = info.as_ref().and_then(|info| info.name()).unwrap_or_default();
-            let input = Input::named(name).ok_or_else(|| refused(&format_args!("it wants the input `{name}`")))?;
+            let input =
+                Input::named(name).ok_or_else(|| refused(&format_args!("it wants the input `{name}`")))?;
             Ok((*id, input))
         });
         let inputs = inputs.collect::<Result<Vec<_>, EmbedError>>()?;
@@ -84,11 +85,16 @@ impl PureRust {
         let shape = [1, ids.len()];
         let (mask, types) = (NdTensor::<i32, 2>::full(shape, 1), NdTensor::<i32, 2>::zeros(shape));
         let ids = NdTensor::from_data(shape, ids);
-        let inputs: Vec<(NodeId, ValueOrView<'_>)> =
-            self.inputs.iter().map(|(id, input)| (*id, input.of(&ids, &mask, &types).view().into())).collect();
+        let inputs: Vec<(NodeId, ValueOrView<'_>)> = self
+            .inputs
+            .iter()
+            .map(|(id, input)| (*id, input.of(&ids, &mask, &types).view().into()))
+            .collect();
         let options = RunOptions::default().with_thread_pool(Some(Arc::clone(threads)));
-        let [output] = self.model.run_n(inputs, [self.output], Some(options)).map_err(|error| failed(&error))?;
-        let output = output.into_tensor::<f32>().ok_or_else(|| failed(&"the output is not made of floats"))?;
+        let [output] =
+            self.model.run_n(inputs, [self.output], Some(options)).map_err(|error| failed(&error))?;
+        let output =
+            output.into_tensor::<f32>().ok_or_else(|| failed(&"the output is not made of floats"))?;
         pool(output.shape(), &output.to_vec())
     }
 }
@@ -104,7 +110,8 @@ impl Embedder for PureRust {
             for lane in self.lanes.iter().take(texts.len()) {
                 scope.spawn(|| {
                     while let Some(at) = claim(&next, texts.len()) {
-                        *slots[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(self.run(texts[at], lane));
+                        *slots[at].lock().unwrap_or_else(PoisonError::into_inner) =
+                            Some(self.run(texts[at], lane));
                     }
                 });
             }

@@ -150,7 +150,12 @@ impl Reading {
 
     /// From numbers alone, when it is not known which earlier delta each of them is about: as many as are similar may
     /// be the ones with the same names.
-    pub(crate) fn from_counts(question: &Question<'_>, max_similarity: f64, similar: usize, earlier: &[Earlier]) -> Self {
+    pub(crate) fn from_counts(
+        question: &Question<'_>,
+        max_similarity: f64,
+        similar: usize,
+        earlier: &[Earlier],
+    ) -> Self {
         let same = earlier.iter().filter(|earlier| earlier.same_names);
         let unchanged = same.clone().filter(|earlier| earlier.same_results).count();
         let votes = Votes {

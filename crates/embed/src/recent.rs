@@ -99,7 +99,11 @@ impl Recent {
         let earlier = heard.iter().rev().map(|heard| heard.seen_from(saying, &words)).collect();
         let body = if saying.keep_text { Body::Text(Arc::clone(saying.excerpt)) } else { Body::Elsewhere };
         let (fingerprint, results) = (saying.fingerprint, saying.results);
-        shard.put(session, heard, Heard { id, at: now, fingerprint, words, results, names: names(saying.text), body });
+        shard.put(
+            session,
+            heard,
+            Heard { id, at: now, fingerprint, words, results, names: names(saying.text), body },
+        );
         while shard.bytes > self.max_bytes
             && let Some((_, gone)) = shard.sessions.pop_lru()
         {
@@ -217,8 +221,13 @@ mod tests {
 
     fn hear(recent: &Recent, session: u128, text: &str, results: u64, now: u64) -> Vec<Earlier> {
         let excerpt: Arc<str> = text.into();
-        let saying =
-            Saying { text, excerpt: &excerpt, fingerprint: xxh3_128(text.as_bytes()), results, keep_text: true };
+        let saying = Saying {
+            text,
+            excerpt: &excerpt,
+            fingerprint: xxh3_128(text.as_bytes()),
+            results,
+            keep_text: true,
+        };
         recent.hear(session, &saying, now).1
     }
 
@@ -229,7 +238,10 @@ mod tests {
             hear(&recent, 1, &format!("step {number}"), number, 0);
         }
         let earlier = hear(&recent, 1, "step 7", 6, 0);
-        assert_eq!(earlier.iter().map(|earlier| earlier.exact).collect::<Vec<_>>(), [true, false, false, false, false]);
+        assert_eq!(
+            earlier.iter().map(|earlier| earlier.exact).collect::<Vec<_>>(),
+            [true, false, false, false, false]
+        );
         assert_eq!(earlier.iter().position(|earlier| earlier.same_results), Some(1));
     }
 

@@ -71,9 +71,14 @@ impl Sidecars {
     }
 
     /// Asks one sidecar, and another one if the first fails at once; `within` is for all of them together.
-    pub(crate) async fn ask(&self, question: &CheckLoopRequest, within: Duration) -> Result<CheckLoopResponse, How> {
+    pub(crate) async fn ask(
+        &self,
+        question: &CheckLoopRequest,
+        within: Duration,
+    ) -> Result<CheckLoopResponse, How> {
         let asked = Instant::now();
-        let mut well: Vec<&Sidecar> = self.each.iter().map(AsRef::as_ref).filter(|sidecar| sidecar.is_well()).collect();
+        let mut well: Vec<&Sidecar> =
+            self.each.iter().map(AsRef::as_ref).filter(|sidecar| sidecar.is_well()).collect();
         well.sort_by_key(|sidecar| sidecar.asked.load(Ordering::Relaxed));
         let mut trouble = How::Degraded(Degraded::Unavailable);
         for sidecar in well {
@@ -87,7 +92,11 @@ impl Sidecars {
                 Err(trouble) => trouble,
             };
             let (now, broken) = (self.now(), trouble.is_the_sidecars_fault());
-            if broken { sidecar.breaker.failure(permit, now) } else { sidecar.breaker.success(permit, now) }
+            if broken {
+                sidecar.breaker.failure(permit, now)
+            } else {
+                sidecar.breaker.success(permit, now)
+            }
             if !broken || asked.elapsed() >= within {
                 break;
             }

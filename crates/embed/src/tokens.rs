@@ -17,7 +17,8 @@ pub(crate) struct Tokens {
 impl Tokens {
     /// From the content of a `tokenizer.json`.
     pub(crate) fn new(json: &[u8]) -> Result<Self, EmbedError> {
-        let mut tokenizer = Tokenizer::from_bytes(json).map_err(|error| EmbedError::Tokenizer(error.to_string()))?;
+        let mut tokenizer =
+            Tokenizer::from_bytes(json).map_err(|error| EmbedError::Tokenizer(error.to_string()))?;
         // The file may ask for a cut at the end or for padding; what is cut is decided here.
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(|error| EmbedError::Tokenizer(error.to_string()))?;
@@ -27,7 +28,8 @@ impl Tokens {
     /// The tokens of a text with those that the model wants around them: all of them, or 64 of the head and 64 of the
     /// tail. Never none.
     pub(crate) fn of(&self, text: &str) -> Result<Vec<i32>, EmbedError> {
-        let failed = |error: &dyn std::fmt::Display| EmbedError::Inference(format!("not cut into tokens: {error}"));
+        let failed =
+            |error: &dyn std::fmt::Display| EmbedError::Inference(format!("not cut into tokens: {error}"));
         let encoding = self.tokenizer.encode_fast(excerpt(text), true).map_err(|error| failed(&error))?;
         let ids = encoding.get_ids();
         let kept: Vec<i32> = if ids.len() > 2 * END {

@@ -16,7 +16,9 @@ impl Words {
     /// Those of an excerpt.
     pub(crate) fn of(text: &str) -> Self {
         let mut bits = [0; 16];
-        for word in text.split(|char: char| !char.is_alphanumeric() && char != '_').filter(|word| !word.is_empty()) {
+        for word in
+            text.split(|char: char| !char.is_alphanumeric() && char != '_').filter(|word| !word.is_empty())
+        {
             let stem: String = word.chars().take(STEM).flat_map(char::to_lowercase).collect();
             let bit = xxh3_64(stem.as_bytes()) % 1_024;
             bits[(bit / 64) as usize] |= 1 << (bit % 64);

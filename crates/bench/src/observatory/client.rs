@@ -24,7 +24,13 @@ impl Client {
         self.ask("POST", &format!("/api/v1{path}"), kind, body)
     }
 
-    pub(crate) fn ask(&mut self, method: &str, path: &str, kind: &str, body: &str) -> io::Result<(u16, String)> {
+    pub(crate) fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: &str,
+    ) -> io::Result<(u16, String)> {
         let length = body.len();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer sk-bench\r\ncontent-type: {kind}\r\n\

@@ -30,7 +30,8 @@ pub(crate) fn measure(calls: usize) -> io::Result<Calls> {
             for number in 0..calls / ROUNDS {
                 let body = request(round * calls + number).to_string();
                 let asked = Instant::now();
-                let (status, answer) = client.ask("POST", "/v1/chat/completions", "application/json", &body)?;
+                let (status, answer) =
+                    client.ask("POST", "/v1/chat/completions", "application/json", &body)?;
                 if status != 200 {
                     return Err(io::Error::other(format!("{status} {answer}")));
                 }

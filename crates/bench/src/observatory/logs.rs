@@ -12,9 +12,12 @@ const RARE: u64 = 100_000;
 
 impl Logs {
     pub(crate) fn new() -> Self {
-        let syllables = ["pa", "rser", "tok", "en", "mis", "sing", "lex", "er", "buf", "fer", "cache", "index"];
+        let syllables =
+            ["pa", "rser", "tok", "en", "mis", "sing", "lex", "er", "buf", "fer", "cache", "index"];
         let mut words: Vec<String> =
-            ["parser", "missing", "failure", "buffer", "token", "build", "test", "repair"].map(str::to_owned).into();
+            ["parser", "missing", "failure", "buffer", "token", "build", "test", "repair"]
+                .map(str::to_owned)
+                .into();
         for first in syllables {
             words.extend(syllables.map(|second| format!("{first}{second}")));
         }

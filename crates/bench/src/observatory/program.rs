@@ -23,7 +23,9 @@ impl Program {
         std::fs::write(&config, format!("log: {{ url: \"{log}\", max_bytes: 200GiB }}\n"))?;
         let program = std::env::current_exe()?.with_file_name("loopbreaker");
         let mut command = Command::new(program);
-        command.args(["serve", "--log-format", "off", "--listen", &address.to_string(), "--data-dir"]).arg(&data);
+        command
+            .args(["serve", "--log-format", "off", "--listen", &address.to_string(), "--data-dir"])
+            .arg(&data);
         command.arg("-c").arg(&config).current_dir(folder);
         if let Some(upstream) = upstream {
             command.args(["--upstream", &format!("http://{upstream}")]);

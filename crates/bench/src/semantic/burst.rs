@@ -50,7 +50,11 @@ pub(crate) fn measure(report: &mut Report) -> Result<(), Box<dyn Error>> {
     seen_before(&checker, &runtime, report)
 }
 
-fn seen_before(checker: &Checker, runtime: &tokio::runtime::Runtime, report: &mut Report) -> Result<(), Box<dyn Error>> {
+fn seen_before(
+    checker: &Checker,
+    runtime: &tokio::runtime::Runtime,
+    report: &mut Report,
+) -> Result<(), Box<dyn Error>> {
     let text = text(64, usize::MAX);
     let times = runtime.block_on(async {
         let mut times = Vec::new();
@@ -71,7 +75,8 @@ fn seen_before(checker: &Checker, runtime: &tokio::runtime::Runtime, report: &mu
 /// Until the model is loaded.
 async fn warm(checker: &Checker) {
     for number in 0.. {
-        let reading = checker.check_within(&question("warm", &text(16, number)), Duration::from_secs(5)).await;
+        let reading =
+            checker.check_within(&question("warm", &text(16, number)), Duration::from_secs(5)).await;
         if reading.how.name() == "embedded" {
             return;
         }

@@ -34,7 +34,8 @@ pub(crate) fn measure(places: &Places, report: &mut Report) -> Result<(), Box<dy
             for engine in [Engine::PureRust, Engine::OnnxRuntime(places.onnxruntime.clone())] {
                 let is_pure = engine == Engine::PureRust;
                 let engine_name = if is_pure { "built-in" } else { "ONNX Runtime" };
-                let options = ModelOptions { path: path.clone(), engine, threads: NonZeroUsize::new(threads) };
+                let options =
+                    ModelOptions { path: path.clone(), engine, threads: NonZeroUsize::new(threads) };
                 contenders.push(Contender {
                     name: format!("{engine_name}, {model}"),
                     threads,
@@ -97,7 +98,10 @@ impl Contender {
         report.row(&cells)?;
         if self.is_bundled && self.threads == 2 {
             let (limit, p50) = (if self.is_pure { 20.0 } else { 10.0 }, singles[1].quantile(0.5));
-            report.floor(format!("{}, 64 tokens, 2 threads: p50 {p50:.1} ms < {limit} ms", self.name), p50 < limit);
+            report.floor(
+                format!("{}, 64 tokens, 2 threads: p50 {p50:.1} ms < {limit} ms", self.name),
+                p50 < limit,
+            );
         }
         Ok(())
     }

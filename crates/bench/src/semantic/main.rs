@@ -44,7 +44,9 @@ fn main() -> ExitCode {
 
 fn run() -> Result<bool, Box<dyn std::error::Error>> {
     let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let needed = |name: &str| path(name).ok_or_else(|| format!("{name} is not set: start it by `make bench-semantic`"));
+    let needed = |name: &str| {
+        path(name).ok_or_else(|| format!("{name} is not set: start it by `make bench-semantic`"))
+    };
     let places = Places {
         onnxruntime: needed("ORT_DYLIB_PATH")?,
         other_model: path("BENCH_OTHER_MODEL"),

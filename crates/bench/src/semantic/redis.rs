@@ -19,7 +19,16 @@ impl Redis {
         if let Some(module) = module {
             command.arg("--loadmodule").arg(module);
         }
-        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()]);
+        command.args([
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--port",
+            &port.to_string(),
+        ]);
         let redis = Self { child: command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?, port };
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {

@@ -23,9 +23,16 @@ pub(crate) fn measure(places: &Places, report: &mut Report) -> Result<(), Box<dy
     let (list, hnsw) = (plain.address(), format!("{}?vector=hnsw", stack.address()));
     report.table("A store alone, 5 vectors of 384: milliseconds", &["store", "p50", "p99"])?;
     for (name, address, limit) in [("plain Redis", &list, 0.1), ("Redis Stack", &hnsw, 1.0)] {
-        let store = open_history(address, HistoryLimits { timeout: Duration::from_secs(5), ..HistoryLimits::default() })?;
+        let store = open_history(
+            address,
+            HistoryLimits { timeout: Duration::from_secs(5), ..HistoryLimits::default() },
+        )?;
         let times = runtime.block_on(exchanges(&store))?;
-        report.row(&[name.to_owned(), format!("{:.3}", times.quantile(0.5)), format!("{:.3}", times.quantile(0.99))])?;
+        report.row(&[
+            name.to_owned(),
+            format!("{:.3}", times.quantile(0.5)),
+            format!("{:.3}", times.quantile(0.99)),
+        ])?;
         let p50 = times.quantile(0.5);
         report.floor(format!("{name}, round trip: p50 {p50:.3} ms < {limit} ms"), p50 < limit);
     }
@@ -34,7 +41,9 @@ pub(crate) fn measure(places: &Places, report: &mut Report) -> Result<(), Box<dy
         &["engine", "store", "p50", "p95", "p99"],
     )?;
     for is_pure in [true, false] {
-        for (name, address) in [("memory", ""), ("plain Redis", list.as_str()), ("Redis Stack", hnsw.as_str())] {
+        for (name, address) in
+            [("memory", ""), ("plain Redis", list.as_str()), ("Redis Stack", hnsw.as_str())]
+        {
             let library = (!is_pure).then_some(&places.onnxruntime);
             let sidecar = Sidecar::start(&places.sidecar, address, library)?;
             let times = runtime.block_on(checks(&sidecar.socket, 4 * places.calls))?;
@@ -61,7 +70,9 @@ async fn exchanges(store: &Arc<dyn History>) -> Result<Times, Box<dyn Error>> {
         let vector: Vec<f32> = (0..384).map(|at| ((id * 31 + at * 7) % 97) as f32 - 48.0).collect();
         let session = (id % 50).to_string();
         let started = Instant::now();
-        store.exchange(Key { tenant: "acme", session: &session }, Entry { id, vector: &vector, prompt: None }).await?;
+        store
+            .exchange(Key { tenant: "acme", session: &session }, Entry { id, vector: &vector, prompt: None })
+            .await?;
         times.push(started.elapsed());
     }
     Ok(Times::new(times))
@@ -70,13 +81,22 @@ async fn exchanges(store: &Arc<dyn History>) -> Result<Times, Box<dyn Error>> {
 async fn checks(socket: &Path, calls: usize) -> Result<Times, Box<dyn Error>> {
     let address = socket.to_string_lossy().parse()?;
     let timeout = Duration::from_secs(2);
-    let checker =
-        Checker::new(CheckerOptions { backend: Backend::Sidecars(vec![address]), timeout, ..CheckerOptions::default() })?;
+    let checker = Checker::new(CheckerOptions {
+        backend: Backend::Sidecars(vec![address]),
+        timeout,
+        ..CheckerOptions::default()
+    })?;
     let mut times = Vec::new();
     for number in 0..calls + 10 {
         let (text, session) = (text(64, number), (number % 10).to_string());
-        let question =
-            Question { tenant: "acme", session: &session, text: &text, results: 0, threshold: 0.95, rule: Rule::Literal };
+        let question = Question {
+            tenant: "acme",
+            session: &session,
+            text: &text,
+            results: 0,
+            threshold: 0.95,
+            rule: Rule::Literal,
+        };
         let started = Instant::now();
         let reading = checker.check(&question).await;
         if reading.how != How::Embedded {

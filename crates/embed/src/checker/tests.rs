@@ -64,7 +64,10 @@ async fn the_second_paraphrase_is_a_warning_and_the_third_a_loop() {
     let (a, b, c) = ("look at the logs again", "look again at those logs", "look, the logs again");
     assert_eq!(scene.say(a).await.how, How::Prefiltered);
     let second = scene.say(b).await;
-    assert_eq!((second.severity, second.how, second.similar_count), (Some(Severity::Warning), How::Embedded, 1));
+    assert_eq!(
+        (second.severity, second.how, second.similar_count),
+        (Some(Severity::Warning), How::Embedded, 1)
+    );
     let third = scene.say(c).await;
     assert_eq!((third.severity, third.similar_count), (Some(Severity::Loop), 2));
     assert!(third.max_similarity > 0.95);

@@ -105,7 +105,9 @@ mod tests {
         let history = MemoryHistory::new(HistoryLimits { max_bytes: 10_000, ..HistoryLimits::default() });
         let vector = [1.0; 100];
         let ask = |tenant: &str| {
-            history.exchange_at(Key { tenant, session: "" }, Entry { id: 1, vector: &vector, prompt: None }, 0).len()
+            history
+                .exchange_at(Key { tenant, session: "" }, Entry { id: 1, vector: &vector, prompt: None }, 0)
+                .len()
         };
         for number in 0..100 {
             ask(&format!("tenant {number}"));

@@ -69,12 +69,8 @@ return answer";
 
 impl RedisStack {
     pub(super) fn new(connection: Connection, limits: HistoryLimits) -> Self {
-        let inner = Inner {
-            connection,
-            limits,
-            script: Script::new(EXCHANGE),
-            rebuilding: AtomicBool::new(false),
-        };
+        let inner =
+            Inner { connection, limits, script: Script::new(EXCHANGE), rebuilding: AtomicBool::new(false) };
         Self { inner: Arc::new(inner) }
     }
 
@@ -90,7 +86,13 @@ impl RedisStack {
         let blob: Vec<u8> = entry.vector.iter().flat_map(|value| value.to_le_bytes()).collect();
         let ttl = u64::try_from(inner.limits.ttl.as_millis()).unwrap_or(u64::MAX).min(u64::from(u32::MAX));
         let mut call = inner.script.key(format!("loop:{tenant}:{session}:"));
-        call.arg(query).arg(blob).arg(&tenant).arg(&session).arg(inner.limits.size.max(1)).arg(ttl).arg(nearest);
+        call.arg(query)
+            .arg(blob)
+            .arg(&tenant)
+            .arg(&session)
+            .arg(inner.limits.size.max(1))
+            .arg(ttl)
+            .arg(nearest);
         call.arg(format!("{:016x}", entry.id)).arg(entry.prompt.unwrap_or_default());
         let answer: Result<Vec<Value>, Trouble> =
             inner.connection.run(async |connection| call.invoke_async(connection).await).await;
@@ -100,14 +102,19 @@ impl RedisStack {
         })?;
         match answer.split_first() {
             Some((Value::Int(0), neighbours)) => Ok(neighbours.iter().filter_map(neighbour).collect()),
-            Some((_, reason)) => Err(self.search_failed(&reason.first().map(text).unwrap_or_default(), entry)),
+            Some((_, reason)) => {
+                Err(self.search_failed(&reason.first().map(text).unwrap_or_default(), entry))
+            }
             None => Err(inner.connection.unavailable("an empty answer")),
         }
     }
 
     fn search_failed(&self, reason: &str, entry: Entry<'_>) -> HistoryError {
         let lower = reason.to_lowercase();
-        if lower.contains("no such index") || lower.contains("unknown index") || lower.contains("index not found") {
+        if lower.contains("no such index")
+            || lower.contains("unknown index")
+            || lower.contains("index not found")
+        {
             self.rebuild(entry.vector.len());
             return HistoryError::IndexLost { index: INDEX };
         }
@@ -133,8 +140,10 @@ impl RedisStack {
 
 impl Inner {
     async fn ensure_index(&self, dimensions: usize) -> Result<(), HistoryError> {
-        let info: Result<Value, Trouble> =
-            self.connection.run(async |connection| cmd("FT.INFO").arg(INDEX).query_async(connection).await).await;
+        let info: Result<Value, Trouble> = self
+            .connection
+            .run(async |connection| cmd("FT.INFO").arg(INDEX).query_async(connection).await)
+            .await;
         match info {
             Ok(info) => match dimension_of(&info) {
                 Some(found) if found != dimensions => {
@@ -153,7 +162,13 @@ impl Inner {
     async fn create_index(&self, dimensions: usize) -> Result<(), HistoryError> {
         let mut create = cmd("FT.CREATE");
         create.arg(INDEX).arg("ON").arg("HASH").arg("PREFIX").arg(1).arg("loop:").arg("SCHEMA");
-        create.arg("tenant_id").arg("TAG").arg("CASESENSITIVE").arg("session_id").arg("TAG").arg("CASESENSITIVE");
+        create
+            .arg("tenant_id")
+            .arg("TAG")
+            .arg("CASESENSITIVE")
+            .arg("session_id")
+            .arg("TAG")
+            .arg("CASESENSITIVE");
         create.arg("vec").arg("VECTOR").arg("HNSW").arg(6);
         create.arg("TYPE").arg("FLOAT32").arg("DIM").arg(dimensions).arg("DISTANCE_METRIC").arg("COSINE");
         let created: Result<Value, Trouble> =
@@ -161,7 +176,9 @@ impl Inner {
         match created {
             Ok(_) => Ok(()),
             // Another sidecar was faster.
-            Err(Trouble::Refused(error)) if error.to_string().to_lowercase().contains("already exists") => Ok(()),
+            Err(Trouble::Refused(error)) if error.to_string().to_lowercase().contains("already exists") => {
+                Ok(())
+            }
             Err(Trouble::Refused(error)) => Err(self.connection.unavailable(error)),
             Err(Trouble::Gone(reason)) => Err(self.connection.unavailable(reason)),
         }
@@ -222,7 +239,9 @@ mod tests {
 
     #[test]
     fn similarity_is_one_minus_half_the_distance() {
-        for (distance, expected) in [(0.0, 1.0), (0.1, 0.95), (1.0, 0.5), (2.0, 0.0), (f64::NAN, 0.0), (-1e-9, 1.0)] {
+        for (distance, expected) in
+            [(0.0, 1.0), (0.1, 0.95), (1.0, 0.5), (2.0, 0.0), (f64::NAN, 0.0), (-1e-9, 1.0)]
+        {
             assert!((similarity_of(distance) - expected).abs() < 1e-9, "{distance}");
         }
     }

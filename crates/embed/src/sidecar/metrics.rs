@@ -46,7 +46,8 @@ pub(super) async fn serve(listener: TcpListener, service: Service, mut ended: wa
 
 fn answer(service: &Service, request: &Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let known = request.method() == Method::GET && request.uri().path() == "/metrics";
-    let mut response = Response::new(Full::new(Bytes::from(if known { service.metrics() } else { String::new() })));
+    let mut response =
+        Response::new(Full::new(Bytes::from(if known { service.metrics() } else { String::new() })));
     if known {
         let format = hyper::header::HeaderValue::from_static("text/plain; version=0.0.4");
         response.headers_mut().insert(hyper::header::CONTENT_TYPE, format);

@@ -68,7 +68,10 @@ impl SidecarOptions {
     /// ```
     pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
         let set = |name: &'static str| get(name).filter(|value| !value.is_empty());
-        let mut options = Self { model: ModelOptions { engine: Engine::from_env(&get), ..ModelOptions::default() }, ..Self::default() };
+        let mut options = Self {
+            model: ModelOptions { engine: Engine::from_env(&get), ..ModelOptions::default() },
+            ..Self::default()
+        };
         // A process of its own has all cores.
         options.model.threads = std::thread::available_parallelism().ok();
         if let Some(path) = set("UDS_PATH") {
@@ -77,12 +80,14 @@ impl SidecarOptions {
         if let Some(url) = set("REDIS_URL") {
             let known = url.starts_with("redis://");
             let expected = "write redis://host:port, or redis://host:port?vector=hnsw for Redis Stack";
-            options.store = if known { url } else { return Err(refuse("REDIS_URL", "not an address", expected)) };
+            options.store =
+                if known { url } else { return Err(refuse("REDIS_URL", "not an address", expected)) };
         }
         if let Some(value) = set("LOOP_SIMILARITY_THRESHOLD") {
             let number = value.parse().ok().filter(|number| *number > 0.0 && *number <= 1.0);
             let expected = "write a similarity above 0 and up to 1, such as 0.95";
-            options.threshold = number.ok_or_else(|| refuse("LOOP_SIMILARITY_THRESHOLD", &value, expected))?;
+            options.threshold =
+                number.ok_or_else(|| refuse("LOOP_SIMILARITY_THRESHOLD", &value, expected))?;
         }
         if let Some(value) = set("LOOP_HISTORY_SIZE") {
             let most = SemanticConfig::MAX_SIZE as usize;
@@ -91,7 +96,8 @@ impl SidecarOptions {
             options.limits.size = number.ok_or_else(|| refuse("LOOP_HISTORY_SIZE", &value, expected))?;
         }
         if let Some(value) = set("LOOP_EMBEDDING_TTL") {
-            let seconds = value.parse().ok().filter(|seconds| (1..=u64::from(u32::MAX) / 1_000).contains(seconds));
+            let seconds =
+                value.parse().ok().filter(|seconds| (1..=u64::from(u32::MAX) / 1_000).contains(seconds));
             let expected = "write how many seconds a prompt is remembered, such as 3600";
             let seconds = seconds.ok_or_else(|| refuse("LOOP_EMBEDDING_TTL", &value, expected))?;
             options.limits.ttl = Duration::from_secs(seconds);
@@ -99,11 +105,13 @@ impl SidecarOptions {
         options.model.path = set("LOOP_EMBEDDING_MODEL_PATH").map(Into::into);
         if let Some(value) = set("LOOP_KEEP_PROMPTS") {
             let flag = value.parse().ok();
-            options.keep_prompts = flag.ok_or_else(|| refuse("LOOP_KEEP_PROMPTS", &value, "write true or false"))?;
+            options.keep_prompts =
+                flag.ok_or_else(|| refuse("LOOP_KEEP_PROMPTS", &value, "write true or false"))?;
         }
         if let Some(value) = set("METRICS_LISTEN") {
             let expected = "write an address and a port, such as 127.0.0.1:9464";
-            options.metrics_listen = Some(value.parse().map_err(|_| refuse("METRICS_LISTEN", &value, expected))?);
+            options.metrics_listen =
+                Some(value.parse().map_err(|_| refuse("METRICS_LISTEN", &value, expected))?);
         }
         Ok(options)
     }
@@ -129,7 +137,10 @@ mod tests {
         assert_eq!(options.uds_path.to_str(), Some("/tmp/embedding-sidecar.sock"));
         assert_eq!((options.threshold, options.limits.size), (0.95, 5));
         assert_eq!(options.limits.ttl, Duration::from_secs(3_600));
-        assert_eq!((options.store.as_str(), options.metrics_listen, options.keep_prompts), ("memory", None, false));
+        assert_eq!(
+            (options.store.as_str(), options.metrics_listen, options.keep_prompts),
+            ("memory", None, false)
+        );
     }
 
     #[test]
@@ -157,7 +168,10 @@ mod tests {
     fn good_values_are_taken() {
         assert_eq!(with("LOOP_SIMILARITY_THRESHOLD", "0.9").unwrap().threshold, 0.9);
         assert_eq!(with("LOOP_EMBEDDING_TTL", "60").unwrap().limits.ttl, Duration::from_secs(60));
-        assert_eq!(with("REDIS_URL", "redis://cache:1?vector=hnsw").unwrap().store, "redis://cache:1?vector=hnsw");
+        assert_eq!(
+            with("REDIS_URL", "redis://cache:1?vector=hnsw").unwrap().store,
+            "redis://cache:1?vector=hnsw"
+        );
         assert!(with("LOOP_KEEP_PROMPTS", "true").unwrap().keep_prompts);
         assert_eq!(with("UDS_PATH", "/run/e.sock").unwrap().uds_path.to_str(), Some("/run/e.sock"));
     }

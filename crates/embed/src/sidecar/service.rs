@@ -62,7 +62,10 @@ impl Service {
 
 #[tonic::async_trait]
 impl EmbeddingService for Service {
-    async fn check_loop(&self, request: Request<CheckLoopRequest>) -> Result<Response<CheckLoopResponse>, Status> {
+    async fn check_loop(
+        &self,
+        request: Request<CheckLoopRequest>,
+    ) -> Result<Response<CheckLoopResponse>, Status> {
         let started = Instant::now();
         let within = patience(request.metadata());
         let checked = self.inner.check(request.get_ref(), within).await;
@@ -76,18 +79,33 @@ impl EmbeddingService for Service {
 }
 
 impl Inner {
-    async fn check(&self, request: &CheckLoopRequest, within: Duration) -> Result<(How, CheckLoopResponse), (How, Status)> {
+    async fn check(
+        &self,
+        request: &CheckLoopRequest,
+        within: Duration,
+    ) -> Result<(How, CheckLoopResponse), (How, Status)> {
         if request.tenant_id.is_empty() {
-            return Err((How::NoText, Status::invalid_argument("tenant_id is empty: say whose prompt it is")));
+            return Err((
+                How::NoText,
+                Status::invalid_argument("tenant_id is empty: say whose prompt it is"),
+            ));
         }
         let prompt: Arc<str> = excerpt(&request.prompt).into();
         if prompt.is_empty() {
-            return Err((How::NoText, Status::invalid_argument("prompt is empty: there is nothing to compare")));
+            return Err((
+                How::NoText,
+                Status::invalid_argument("prompt is empty: there is nothing to compare"),
+            ));
         }
         let embedded = self.desk.embedded();
-        let vectors = self.desk.vectors(std::slice::from_ref(&prompt), within).await.map_err(|refusal| refused(&refusal))?;
+        let vectors = self
+            .desk
+            .vectors(std::slice::from_ref(&prompt), within)
+            .await
+            .map_err(|refusal| refused(&refusal))?;
         let how = if self.desk.embedded() == embedded { How::Exact } else { How::Embedded };
-        let vector = vectors.first().ok_or_else(|| refused(&Refusal::Failed("no vector came back".to_owned())))?;
+        let vector =
+            vectors.first().ok_or_else(|| refused(&Refusal::Failed("no vector came back".to_owned())))?;
         let key = Key { tenant: &request.tenant_id, session: &request.session_id };
         let kept = self.keep_prompts.then_some(prompt.as_ref());
         let entry = Entry { id: self.unique(), vector, prompt: kept };
@@ -97,11 +115,13 @@ impl Inner {
 
     fn answer(&self, neighbours: Vec<Neighbour>) -> CheckLoopResponse {
         let correction = self.desk.correction();
-        let similarities: Vec<f64> = neighbours.iter().map(|neighbour| correction.apply(neighbour.similarity)).collect();
+        let similarities: Vec<f64> =
+            neighbours.iter().map(|neighbour| correction.apply(neighbour.similarity)).collect();
         let nearest = similarities.iter().copied().enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b));
         let max_similarity = nearest.map_or(0.0, |(_, similarity)| similarity);
         let similar = similarities.iter().filter(|similarity| **similarity > self.threshold).count();
-        let prompt = nearest.filter(|_| similar > 0).and_then(|(at, _)| neighbours.into_iter().nth(at)?.prompt);
+        let prompt =
+            nearest.filter(|_| similar > 0).and_then(|(at, _)| neighbours.into_iter().nth(at)?.prompt);
         CheckLoopResponse {
             loop_detected: similar > 0,
             max_similarity,

@@ -37,7 +37,8 @@ async fn say(checker: &Checker) -> Reading {
 }
 
 async fn ask(checker: &Checker, session: &str, text: &str) -> Reading {
-    let question = Question { tenant: "acme", session, text, results: 7, threshold: 0.95, rule: Rule::Intent };
+    let question =
+        Question { tenant: "acme", session, text, results: 7, threshold: 0.95, rule: Rule::Intent };
     let started = Instant::now();
     let reading = checker.check(&question).await;
     assert!(started.elapsed() < LATE, "{:?} {reading:?}", started.elapsed());
@@ -60,7 +61,9 @@ async fn is_left_alone(checker: &Checker) {
         let started = Instant::now();
         let reading = say(checker).await;
         assert!(matches!(reading.how, How::Degraded(_) | How::Skipped(_)), "{reading:?}");
-        if reading.how == How::Degraded(Degraded::Unavailable) && started.elapsed() < Duration::from_millis(20) {
+        if reading.how == How::Degraded(Degraded::Unavailable)
+            && started.elapsed() < Duration::from_millis(20)
+        {
             return;
         }
         assert!(began.elapsed() < Duration::from_secs(20), "it is asked again and again");
@@ -187,7 +190,8 @@ async fn reading_of(answer: CheckLoopResponse) -> Reading {
     let (_folder, socket) = folder();
     let incoming = UnixListenerStream::new(UnixListener::bind(&socket).unwrap());
     let service = EmbeddingServiceServer::new(Liar(answer));
-    let server = tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming));
+    let server =
+        tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming));
     let checker = checker(&[&socket]);
     ask(&checker, "s", "look at the logs").await;
     let reading = ask(&checker, "s", "look at those logs").await;
@@ -198,17 +202,32 @@ async fn reading_of(answer: CheckLoopResponse) -> Reading {
 #[tokio::test]
 async fn similarities_that_cannot_be_are_not_believed() {
     for max_similarity in [f64::NAN, f64::INFINITY, -0.1, 1.1, 7.0] {
-        let answer = CheckLoopResponse { loop_detected: true, max_similarity, similar_count: 5, ..CheckLoopResponse::default() };
+        let answer = CheckLoopResponse {
+            loop_detected: true,
+            max_similarity,
+            similar_count: 5,
+            ..CheckLoopResponse::default()
+        };
         let reading = reading_of(answer).await;
-        assert_eq!((reading.how, reading.severity), (How::Degraded(Degraded::Garbage), None), "{max_similarity}");
+        assert_eq!(
+            (reading.how, reading.severity),
+            (How::Degraded(Degraded::Garbage), None),
+            "{max_similarity}"
+        );
     }
 }
 
 #[tokio::test]
 async fn the_gateways_own_threshold_decides() {
-    let below = CheckLoopResponse { loop_detected: true, max_similarity: 0.94, similar_count: 1, ..CheckLoopResponse::default() };
+    let below = CheckLoopResponse {
+        loop_detected: true,
+        max_similarity: 0.94,
+        similar_count: 1,
+        ..CheckLoopResponse::default()
+    };
     assert_eq!(reading_of(below).await.severity, None);
-    let above = CheckLoopResponse { loop_detected: false, max_similarity: 0.96, ..CheckLoopResponse::default() };
+    let above =
+        CheckLoopResponse { loop_detected: false, max_similarity: 0.96, ..CheckLoopResponse::default() };
     let reading = reading_of(above).await;
     assert_eq!((reading.severity, reading.similar_count), (Some(Severity::Warning), 1));
 }
@@ -248,10 +267,14 @@ async fn survives(checker: &Checker, breaks: impl Future<Output = ()>, mends: im
 #[tokio::test]
 async fn a_redis_that_is_killed_fails_no_check() {
     for redis in [Redis::plain(), Redis::stack()] {
-        let address = if redis.command(&["MODULE", "LIST"]).contains("search") { redis.hnsw() } else { redis.list() };
+        let address =
+            if redis.command(&["MODULE", "LIST"]).contains("search") { redis.hnsw() } else { redis.list() };
         let (checker, redis) = (checker_on(address), Arc::new(std::sync::Mutex::new(redis)));
         let (broken, mended) = (Arc::clone(&redis), redis);
-        survives(&checker, async { broken.lock().unwrap().kill() }, async { mended.lock().unwrap().start_again() }).await;
+        survives(&checker, async { broken.lock().unwrap().kill() }, async {
+            mended.lock().unwrap().start_again()
+        })
+        .await;
     }
 }
 

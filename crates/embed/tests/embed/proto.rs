@@ -8,7 +8,8 @@ const PACKAGE: &str = "loopbreaker.embedding.v1";
 #[test]
 fn the_generated_code_is_up_to_date() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let descriptors = protox::compile(["loopbreaker/embedding/v1/embedding.proto"], [root.join("../../proto")]).unwrap();
+    let descriptors =
+        protox::compile(["loopbreaker/embedding/v1/embedding.proto"], [root.join("../../proto")]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let binary = folder.path().join(format!("{PACKAGE}.bin"));
     tonic_prost_build::configure()

@@ -69,7 +69,8 @@ impl Redis {
 
     /// Runs one command and gives its answer as text.
     pub(crate) fn command(&self, parts: &[&str]) -> String {
-        let output = Command::new("redis-cli").arg("-p").arg(self.port.to_string()).args(parts).output().unwrap();
+        let output =
+            Command::new("redis-cli").arg("-p").arg(self.port.to_string()).args(parts).output().unwrap();
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
@@ -100,7 +101,17 @@ fn launch(kind: Kind, port: u16, folder: &Path, arguments: &[&str]) -> Child {
             command
         }
     };
-    command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string(), "--dir"]);
+    command.args([
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--port",
+        &port.to_string(),
+        "--dir",
+    ]);
     command.arg(folder).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("redis-server is missing: run `make setup`")
 }

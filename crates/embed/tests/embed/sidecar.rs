@@ -133,7 +133,11 @@ async fn similar_prompts_are_a_loop_in_every_store() {
         let (_folder, socket) = folder();
         let sidecar = Sidecar::start(&socket, &[("REDIS_URL", url)]);
         let first = check(&sidecar, "acme", PARAPHRASES[0]).await.unwrap();
-        assert_eq!((first.loop_detected, first.similar_count, first.max_similarity), (false, 0, 0.0), "{url}");
+        assert_eq!(
+            (first.loop_detected, first.similar_count, first.max_similarity),
+            (false, 0, 0.0),
+            "{url}"
+        );
         let other = check(&sidecar, "acme", "All tests pass; deploying version two.").await.unwrap();
         assert!(!other.loop_detected && other.max_similarity < 0.9, "{url}: {other:?}");
         let second = check(&sidecar, "acme", PARAPHRASES[1]).await.unwrap();
@@ -219,9 +223,12 @@ async fn it_tells_how_it_is_and_what_it_can() {
         message_request: Some(MessageRequest::ListServices(String::new())),
     };
     let mut client = ServerReflectionClient::new(channel(&sidecar.socket));
-    let mut answers = client.server_reflection_info(tokio_stream::iter([request])).await.unwrap().into_inner();
+    let mut answers =
+        client.server_reflection_info(tokio_stream::iter([request])).await.unwrap().into_inner();
     let answer: ServerReflectionResponse = answers.message().await.unwrap().unwrap();
-    let Some(MessageResponse::ListServicesResponse(services)) = answer.message_response else { panic!("{answer:?}") };
+    let Some(MessageResponse::ListServicesResponse(services)) = answer.message_response else {
+        panic!("{answer:?}")
+    };
     let names: Vec<String> = services.service.into_iter().map(|service| service.name).collect();
     assert!(names.iter().any(|name| name == "loopbreaker.embedding.v1.EmbeddingService"), "{names:?}");
 }
@@ -265,7 +272,9 @@ fn a_bad_model_is_an_end_without_a_socket() {
 #[test]
 fn a_bad_variable_is_told_by_name() {
     let (_folder, socket) = folder();
-    for (name, value) in [("LOOP_HISTORY_SIZE", "0"), ("LOOP_SIMILARITY_THRESHOLD", "2"), ("METRICS_LISTEN", "here")] {
+    for (name, value) in
+        [("LOOP_HISTORY_SIZE", "0"), ("LOOP_SIMILARITY_THRESHOLD", "2"), ("METRICS_LISTEN", "here")]
+    {
         let (code, said) = failing(&socket, &[(name, value)]);
         assert_eq!(code, Some(1));
         assert!(said.contains(name) && !socket.exists(), "{said}");

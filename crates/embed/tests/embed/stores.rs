@@ -19,7 +19,8 @@ struct Scene {
 async fn scenes(limits: HistoryLimits) -> Vec<Scene> {
     let limits = HistoryLimits { timeout: Duration::from_secs(10), ..limits };
     let (plain, stack) = (Redis::plain(), Redis::stack());
-    let (list, hnsw) = (open_history(&plain.list(), limits).unwrap(), open_history(&stack.hnsw(), limits).unwrap());
+    let (list, hnsw) =
+        (open_history(&plain.list(), limits).unwrap(), open_history(&stack.hnsw(), limits).unwrap());
     let memory = open_history("memory", limits).unwrap();
     let scenes = vec![
         Scene { name: "memory", store: memory, server: None },
@@ -49,7 +50,9 @@ fn ids(neighbours: &[Neighbour]) -> Vec<u64> {
 #[tokio::test]
 async fn distances_become_similarities() {
     for scene in scenes(HistoryLimits::default()).await {
-        for (at, (distance, expected)) in [(0.0, 1.0), (0.1, 0.95), (1.0, 0.5), (2.0, 0.0)].into_iter().enumerate() {
+        for (at, (distance, expected)) in
+            [(0.0, 1.0), (0.1, 0.95), (1.0, 0.5), (2.0, 0.0)].into_iter().enumerate()
+        {
             let tenant = format!("t{at}");
             ask(scene.store.as_ref(), &tenant, "s", 1, &at_distance(0.0)).await;
             let neighbours = ask(scene.store.as_ref(), &tenant, "s", 2, &at_distance(distance)).await;
@@ -124,7 +127,9 @@ async fn of_two_checks_at_once_one_sees_the_other() {
         let tasks: Vec<_> = (0..20_u64)
             .map(|id| {
                 let store = Arc::clone(&scene.store);
-                tokio::spawn(async move { ask(store.as_ref(), "a", "s", id, &[1.0, 0.0, 0.0, 0.0]).await.len() })
+                tokio::spawn(
+                    async move { ask(store.as_ref(), "a", "s", id, &[1.0, 0.0, 0.0, 0.0]).await.len() },
+                )
             })
             .collect();
         let mut seen = Vec::new();
@@ -144,8 +149,10 @@ async fn prompts_are_kept_only_where_they_are_given() {
         for (id, prompt) in [(1, None), (2, Some("in clear")), (3, None)] {
             scene.store.exchange(key, Entry { id, vector: &vector, prompt }).await.unwrap();
         }
-        let neighbours = scene.store.exchange(key, Entry { id: 4, vector: &vector, prompt: None }).await.unwrap();
-        let prompts: Vec<Option<&str>> = neighbours.iter().map(|neighbour| neighbour.prompt.as_deref()).collect();
+        let neighbours =
+            scene.store.exchange(key, Entry { id: 4, vector: &vector, prompt: None }).await.unwrap();
+        let prompts: Vec<Option<&str>> =
+            neighbours.iter().map(|neighbour| neighbour.prompt.as_deref()).collect();
         assert_eq!(prompts, [None, Some("in clear"), None], "{}", scene.name);
     }
 }
@@ -212,7 +219,8 @@ async fn a_server_without_the_search_module_is_told_with_the_next_step() {
     let server = Redis::plain();
     let store = open_history(&server.hnsw(), HistoryLimits::default()).unwrap();
     let vector = at_distance(0.0);
-    let asked = store.exchange(Key { tenant: "a", session: "s" }, Entry { id: 1, vector: &vector, prompt: None });
+    let asked =
+        store.exchange(Key { tenant: "a", session: "s" }, Entry { id: 1, vector: &vector, prompt: None });
     for error in [store.prepare(WIDTH).await.unwrap_err(), asked.await.unwrap_err()] {
         assert!(matches!(error, HistoryError::NoSearch { .. }), "{error}");
         assert!(error.to_string().contains("Redis Stack"));
@@ -223,11 +231,17 @@ async fn a_server_without_the_search_module_is_told_with_the_next_step() {
 async fn a_server_that_dies_is_used_again_when_it_is_back() {
     let limits = HistoryLimits { timeout: Duration::from_millis(300), ..HistoryLimits::default() };
     for mut server in [Redis::plain(), Redis::stack()] {
-        let address = if server.command(&["MODULE", "LIST"]).contains("search") { server.hnsw() } else { server.list() };
+        let address = if server.command(&["MODULE", "LIST"]).contains("search") {
+            server.hnsw()
+        } else {
+            server.list()
+        };
         let store = open_history(&address, limits).unwrap();
         store.prepare(WIDTH).await.unwrap();
         let vector = at_distance(0.0);
-        let exchange = |id| store.exchange(Key { tenant: "a", session: "s" }, Entry { id, vector: &vector, prompt: None });
+        let exchange = |id| {
+            store.exchange(Key { tenant: "a", session: "s" }, Entry { id, vector: &vector, prompt: None })
+        };
         exchange(1).await.unwrap();
         server.kill();
         let started = Instant::now();
@@ -248,7 +262,8 @@ async fn a_server_that_is_frozen_holds_nobody_up() {
     let limits = HistoryLimits { timeout: Duration::from_millis(100), ..HistoryLimits::default() };
     let store = open_history(&server.list(), limits).unwrap();
     let vector = at_distance(0.0);
-    let exchange = |id| store.exchange(Key { tenant: "a", session: "s" }, Entry { id, vector: &vector, prompt: None });
+    let exchange =
+        |id| store.exchange(Key { tenant: "a", session: "s" }, Entry { id, vector: &vector, prompt: None });
     exchange(1).await.unwrap();
     server.signal("STOP");
     let started = Instant::now();
@@ -267,6 +282,7 @@ async fn a_full_server_is_told_as_unavailable() {
     let server = Redis::plain_with(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]);
     let store = open_history(&server.list(), HistoryLimits::default()).unwrap();
     let vector = at_distance(0.0);
-    let asked = store.exchange(Key { tenant: "a", session: "s" }, Entry { id: 1, vector: &vector, prompt: None });
+    let asked =
+        store.exchange(Key { tenant: "a", session: "s" }, Entry { id: 1, vector: &vector, prompt: None });
     assert!(matches!(asked.await, Err(HistoryError::Unavailable { .. })));
 }
