@@ -233,7 +233,7 @@ impl Checker {
         let now = u64::try_from(inner.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (id, earlier) = inner.recent.hear(session, &saying, now);
         let said = Said { id, session, excerpt, earlier };
-        if said.earlier.iter().any(|earlier| earlier.exact) {
+        if said.earlier.iter().any(Earlier::is_exact) {
             return self.compare_exact(question, said);
         }
         match &inner.source {
@@ -251,14 +251,14 @@ impl Checker {
             Body::Vector(vector) => Some(Arc::clone(vector)),
             Body::Text(_) | Body::Elsewhere => None,
         };
-        let vector = said.earlier.iter().filter(|earlier| earlier.exact).find_map(vector_of);
+        let vector = said.earlier.iter().filter(|earlier| earlier.is_exact()).find_map(vector_of);
         if let (Source::Memory(_), Some(vector)) = (&self.inner.source, &vector) {
             self.inner.recent.embedded(said.session, &[(said.id, Arc::clone(vector))]);
         }
         let correction = self.inner.correction();
         let pairs = said.earlier.iter().filter_map(|earlier| {
             let known = || Some(correction.apply(similarity(vector.as_deref()?, &vector_of(earlier)?)));
-            Some((Some(earlier), if earlier.exact { 1.0 } else { known()? }))
+            Some((Some(earlier), if earlier.is_exact() { 1.0 } else { known()? }))
         });
         let reading = Reading::from_pairs(question, How::Exact, pairs);
         self.tell_beside(question, said);
@@ -312,7 +312,7 @@ impl Inner {
     ) -> Reading {
         let may_count = |earlier: &&Earlier| match question.rule {
             Rule::Literal => true,
-            Rule::Intent => earlier.alike && earlier.same_names,
+            Rule::Intent => earlier.has_same_names(),
         };
         let candidates: Vec<&Earlier> = said.earlier.iter().filter(may_count).collect();
         if candidates.is_empty() {

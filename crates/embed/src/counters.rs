@@ -1,5 +1,6 @@
 //! What happened, as plain numbers.
 
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -68,21 +69,19 @@ impl Counts {
         let mut text = format!("# TYPE {prefix}_checks_total counter\n");
         for (how, count) in &self.checks {
             let (result, reason) = (how.name(), how.reason().unwrap_or_default());
-            text.push_str(&format!(
-                "{prefix}_checks_total{{result=\"{result}\",reason=\"{reason}\"}} {count}\n"
-            ));
+            writeln!(text, "{prefix}_checks_total{{result=\"{result}\",reason=\"{reason}\"}} {count}")
+                .unwrap_or_default();
         }
-        text.push_str(&format!("# TYPE {prefix}_check_seconds histogram\n"));
+        writeln!(text, "# TYPE {prefix}_check_seconds histogram").unwrap_or_default();
         let mut total = 0;
         for (bound, count) in &self.latency {
             total += count;
             let bound = bound.map_or("+Inf".to_owned(), |millis| (millis as f64 / 1_000.0).to_string());
-            text.push_str(&format!("{prefix}_check_seconds_bucket{{le=\"{bound}\"}} {total}\n"));
+            writeln!(text, "{prefix}_check_seconds_bucket{{le=\"{bound}\"}} {total}").unwrap_or_default();
         }
         let seconds = self.latency_micros as f64 / 1e6;
-        text.push_str(&format!(
-            "{prefix}_check_seconds_sum {seconds}\n{prefix}_check_seconds_count {total}\n"
-        ));
+        writeln!(text, "{prefix}_check_seconds_sum {seconds}\n{prefix}_check_seconds_count {total}")
+            .unwrap_or_default();
         text
     }
 }

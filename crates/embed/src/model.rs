@@ -13,6 +13,9 @@ use crate::onnx_runtime::OnnxRuntime;
 use crate::pure_rust::PureRust;
 use crate::tokens::Tokens;
 
+/// The content of a file, or of the binary.
+pub(crate) type Bytes = Cow<'static, [u8]>;
+
 /// The model inside the binary. Its pages are not read before they are needed.
 static BUNDLED_MODEL: &[u8] = include_bytes!("../../../model/model_int8.onnx");
 pub(crate) static BUNDLED_TOKENIZER: &[u8] = include_bytes!("../../../model/tokenizer.json");
@@ -63,7 +66,7 @@ impl ModelOptions {
         })
     }
 
-    fn files(&self) -> Result<(Cow<'static, [u8]>, Cow<'static, [u8]>), EmbedError> {
+    fn files(&self) -> Result<(Bytes, Bytes), EmbedError> {
         let Some(path) = &self.path else {
             return Ok((Cow::Borrowed(BUNDLED_MODEL), Cow::Borrowed(BUNDLED_TOKENIZER)));
         };

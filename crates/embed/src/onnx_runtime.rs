@@ -49,16 +49,16 @@ impl OnnxRuntime {
 
     fn run(&self, text: &str) -> Result<Embedding, EmbedError> {
         let ids: Vec<i64> = self.tokens.of(text)?.into_iter().map(i64::from).collect();
-        self.infer(ids).map_err(|error| EmbedError::Inference(error.to_string()))?
+        self.infer(&ids).map_err(|error| EmbedError::Inference(error.to_string()))?
     }
 
-    fn infer(&self, ids: Vec<i64>) -> ort::Result<Result<Embedding, EmbedError>> {
+    fn infer(&self, ids: &[i64]) -> ort::Result<Result<Embedding, EmbedError>> {
         let length = ids.len();
         let tensor = |values: Vec<i64>| Tensor::from_array(([1, length], values));
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for name in &self.inputs {
             let values = match name.as_str() {
-                "input_ids" => ids.clone(),
+                "input_ids" => ids.to_vec(),
                 "attention_mask" => vec![1; length],
                 _ => vec![0; length],
             };

@@ -5,12 +5,13 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, ValueOrView};
+use rten::{Model, ModelOptions, NodeId, NodeInfo, RunOptions, ThreadPool, ValueOrView};
 use rten_tensor::NdTensor;
 use rten_tensor::prelude::*;
 
 use crate::correction::Correction;
 use crate::embedder::{EmbedError, Embedder, Embedding};
+use crate::model::Bytes;
 use crate::pooling::pool;
 use crate::tokens::Tokens;
 
@@ -39,7 +40,7 @@ enum Input {
 
 impl PureRust {
     pub(crate) fn load(
-        model: Cow<'static, [u8]>,
+        model: Bytes,
         tokens: Tokens,
         correction: Correction,
         threads: NonZeroUsize,
@@ -55,7 +56,7 @@ impl PureRust {
         let model = model.map_err(|error| refused(&error))?;
         let inputs = model.input_ids().iter().map(|id| {
             let info = model.node_info(*id);
-            let name = info.as_ref().and_then(|info| info.name()).unwrap_or_default();
+            let name = info.as_ref().and_then(NodeInfo::name).unwrap_or_default();
             let input =
                 Input::named(name).ok_or_else(|| refused(&format_args!("it wants the input `{name}`")))?;
             Ok((*id, input))

@@ -156,7 +156,7 @@ impl Reading {
         similar: usize,
         earlier: &[Earlier],
     ) -> Self {
-        let same = earlier.iter().filter(|earlier| earlier.same_names);
+        let same = earlier.iter().filter(|earlier| earlier.has_same_names());
         let unchanged = same.clone().filter(|earlier| earlier.same_results).count();
         let votes = Votes {
             max_similarity,
@@ -184,7 +184,7 @@ impl Votes {
             return;
         }
         self.similar += 1;
-        if let Some(earlier) = earlier.filter(|earlier| earlier.same_names) {
+        if let Some(earlier) = earlier.filter(|earlier| earlier.has_same_names()) {
             self.same_intent += 1;
             self.unchanged += usize::from(earlier.same_results);
         }

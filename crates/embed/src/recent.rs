@@ -43,14 +43,32 @@ pub(crate) struct Saying<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Earlier {
     pub(crate) id: u64,
-    /// Whether it is the same text.
-    pub(crate) exact: bool,
-    /// Whether its words let it say the same.
-    pub(crate) alike: bool,
-    /// Whether numbers, paths, ids and quoted names are the same.
-    pub(crate) same_names: bool,
+    pub(crate) likeness: Likeness,
     pub(crate) same_results: bool,
     pub(crate) body: Body,
+}
+
+/// How far two texts are alike before anything is embedded; each step has what the ones before it have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Likeness {
+    /// They share too few words to say the same.
+    Unlike,
+    /// Their words let them say the same.
+    Words,
+    /// Numbers, paths, ids and quoted names are the same too.
+    Names,
+    /// They are the same text.
+    Exact,
+}
+
+impl Earlier {
+    pub(crate) fn is_exact(&self) -> bool {
+        self.likeness == Likeness::Exact
+    }
+
+    pub(crate) fn has_same_names(&self) -> bool {
+        self.likeness >= Likeness::Names
+    }
 }
 
 /// What there is of a text.
@@ -157,16 +175,17 @@ impl Shard {
 
 impl Heard {
     fn seen_from(&self, saying: &Saying<'_>, words: &Words) -> Earlier {
-        let exact = self.fingerprint == saying.fingerprint;
-        let alike = exact || self.words.may_say(words);
-        Earlier {
-            id: self.id,
-            exact,
-            alike,
-            same_names: exact || (alike && self.names_are_those_of(saying.text)),
-            same_results: self.results == saying.results,
-            body: self.body.clone(),
-        }
+        let likeness = if self.fingerprint == saying.fingerprint {
+            Likeness::Exact
+        } else if !self.words.may_say(words) {
+            Likeness::Unlike
+        } else if self.names_are_those_of(saying.text) {
+            Likeness::Names
+        } else {
+            Likeness::Words
+        };
+        let same_results = self.results == saying.results;
+        Earlier { id: self.id, likeness, same_results, body: self.body.clone() }
     }
 
     /// Asks the detector, which knows what a name is: a like delta with the same names is a warning to it.
@@ -215,7 +234,7 @@ mod tests {
 
     use xxhash_rust::xxh3::xxh3_128;
 
-    use super::{Body, Earlier, Recent, Saying};
+    use super::{Body, Earlier, Likeness, Recent, Saying};
 
     const HOUR: u64 = 3_600_000;
 
@@ -239,7 +258,7 @@ mod tests {
         }
         let earlier = hear(&recent, 1, "step 7", 6, 0);
         assert_eq!(
-            earlier.iter().map(|earlier| earlier.exact).collect::<Vec<_>>(),
+            earlier.iter().map(Earlier::is_exact).collect::<Vec<_>>(),
             [true, false, false, false, false]
         );
         assert_eq!(earlier.iter().position(|earlier| earlier.same_results), Some(1));
@@ -250,8 +269,8 @@ mod tests {
         let recent = Recent::new(5, HOUR, 1 << 20);
         hear(&recent, 1, "open page 3 of the report", 0, 0);
         let earlier = hear(&recent, 1, "open page 4 of the report", 0, 0);
-        assert!(earlier[0].alike && !earlier[0].same_names);
-        assert!(hear(&recent, 1, "now open the page 4 of that report", 0, 0)[0].same_names);
+        assert_eq!(earlier[0].likeness, Likeness::Words);
+        assert!(hear(&recent, 1, "now open the page 4 of that report", 0, 0)[0].has_same_names());
     }
 
     #[test]

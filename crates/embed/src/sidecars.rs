@@ -93,9 +93,9 @@ impl Sidecars {
             };
             let (now, broken) = (self.now(), trouble.is_the_sidecars_fault());
             if broken {
-                sidecar.breaker.failure(permit, now)
+                sidecar.breaker.failure(permit, now);
             } else {
-                sidecar.breaker.success(permit, now)
+                sidecar.breaker.success(permit, now);
             }
             if !broken || asked.elapsed() >= within {
                 break;

@@ -126,7 +126,7 @@ impl Case<'_> {
             },
         };
         let findings = std::mem::take(&mut verdict.findings);
-        journal.tell(Entry::Judged(who, Judged { findings, verdict: thought }));
+        journal.tell(Entry::Judged(who, Judged { findings, verdict: Some(thought) }));
     }
 
     /// What is told of the request, as far as it is known before it is sent.

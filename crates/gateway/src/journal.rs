@@ -81,7 +81,8 @@ pub(crate) struct Heard {
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) findings: Vec<Value>,
-    pub(crate) verdict: Thought,
+    /// `None` for what was found in an answer, when the verdict was long told.
+    pub(crate) verdict: Option<Thought>,
 }
 
 /// A verdict, or what it would have been.

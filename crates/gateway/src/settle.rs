@@ -7,12 +7,13 @@ use loopbreaker::{Chant, DetectorName, Kind, Severity};
 use loopbreaker_budget::{Actual, Reservation, Tokens};
 use loopbreaker_dialect::{Answer, Dialect, Usage};
 use loopbreaker_telemetry::{FindingNote, Record, Tokens as ToldTokens};
+use serde_json::{Value, json};
 
 use crate::answer::{End, Ended};
 use crate::consider::family;
 use crate::identical::Attempt;
 use crate::inspect::thread_key;
-use crate::journal::{Answered, Entry, Who};
+use crate::journal::{Answered, Entry, Judged, Who};
 use crate::limits::Estimate;
 use crate::send::CLIENT_GONE;
 use crate::sessions::Located;
@@ -90,9 +91,24 @@ impl Settling {
             }
         }
 
+        let is_cut = matches!(end, End::Cut(_));
+        let chanted: Option<Chant> = match end {
+            End::Cut(chant) => Some(chant),
+            End::Complete | End::ClientGone | End::Broken => chant,
+        };
+        if let Some(chant) = &chanted {
+            let notes = std::mem::take(&mut self.chants);
+            let seen = notes.into_iter().map(|note| FindingNote { count: chant.copies as u32, ..note });
+            self.record.findings.extend(seen);
+        }
+
         // What did it say that has to be written down and remembered?
         if let (Some(mut who), Some(answer)) = (self.who.take(), answer.as_ref().filter(|_| succeeded)) {
             who.at = SystemTime::now();
+            if chanted.is_some() {
+                let findings = chants_of(&self.record.findings, is_cut);
+                self.shared.tell(|| Entry::Judged(who.clone(), Judged { findings, verdict: None }));
+            }
             let answered = Answered {
                 position: self.position,
                 answer: answer.clone(),
@@ -113,14 +129,6 @@ impl Settling {
         }
         drop(self.attempts);
 
-        let chanted: Option<Chant> = match end {
-            End::Cut(chant) => Some(chant),
-            End::Complete | End::ClientGone | End::Broken => chant,
-        };
-        if let Some(chant) = chanted {
-            let seen = self.chants.into_iter().map(|note| FindingNote { count: chant.copies as u32, ..note });
-            self.record.findings.extend(seen);
-        }
         self.record.response_model = model;
         self.record.duration = self.arrived.elapsed();
         self.record.first_chunk = first_chunk.map(|at| at.duration_since(self.arrived));
@@ -140,6 +148,21 @@ impl Settling {
             None => (Tokens { input: self.estimate.input, output: seen, ..Tokens::default() }, true),
         }
     }
+}
+
+/// What was said of chants, as it is kept.
+fn chants_of(notes: &[FindingNote], is_cut: bool) -> Vec<Value> {
+    let chants = notes.iter().filter(|note| note.kind == Kind::Chant);
+    let kept = chants.map(|note| {
+        json!({
+            "key": format!("chant/{}", note.policy),
+            "detector": note.detector.as_str(), "kind": note.kind.as_str(), "severity": note.severity.as_str(),
+            "count": note.count, "policy": &*note.policy, "mode": note.mode.as_str(),
+            "action": if is_cut { "cut" } else { "warn" },
+            "message": format!("one answer repeated the same words {} times", note.count),
+        })
+    });
+    kept.collect()
 }
 
 fn counted(usage: &Usage) -> Tokens {

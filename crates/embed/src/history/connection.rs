@@ -61,7 +61,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn unavailable(&self, reason: impl ToString) -> HistoryError {
+    pub(super) fn unavailable(&self, reason: &impl ToString) -> HistoryError {
         HistoryError::Unavailable { place: self.place.clone(), reason: reason.to_string() }
     }
 

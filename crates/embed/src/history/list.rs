@@ -36,8 +36,8 @@ impl RedisList {
         let earlier: Result<Vec<Vec<u8>>, Trouble> =
             self.connection.run(async |connection| call.invoke_async(connection).await).await;
         let earlier = earlier.map_err(|trouble| match trouble {
-            Trouble::Gone(reason) => self.connection.unavailable(reason),
-            Trouble::Refused(error) => self.connection.unavailable(error),
+            Trouble::Gone(reason) => self.connection.unavailable(&reason),
+            Trouble::Refused(error) => self.connection.unavailable(&error),
         })?;
         // The list lives as long as its newest entry; each entry has a time of its own.
         let young = |packed: &Unpacked| now.saturating_sub(packed.at) < ttl;

@@ -97,15 +97,15 @@ impl RedisStack {
         let answer: Result<Vec<Value>, Trouble> =
             inner.connection.run(async |connection| call.invoke_async(connection).await).await;
         let answer = answer.map_err(|trouble| match trouble {
-            Trouble::Gone(reason) => inner.connection.unavailable(reason),
-            Trouble::Refused(error) => inner.connection.unavailable(error),
+            Trouble::Gone(reason) => inner.connection.unavailable(&reason),
+            Trouble::Refused(error) => inner.connection.unavailable(&error),
         })?;
         match answer.split_first() {
             Some((Value::Int(0), neighbours)) => Ok(neighbours.iter().filter_map(neighbour).collect()),
             Some((_, reason)) => {
                 Err(self.search_failed(&reason.first().map(text).unwrap_or_default(), entry))
             }
-            None => Err(inner.connection.unavailable("an empty answer")),
+            None => Err(inner.connection.unavailable(&"an empty answer")),
         }
     }
 
@@ -121,7 +121,7 @@ impl RedisStack {
         if lower.contains("unknown") && lower.contains("command") {
             return HistoryError::NoSearch { place: self.inner.connection.place().to_owned() };
         }
-        self.inner.connection.unavailable(reason)
+        self.inner.connection.unavailable(&reason)
     }
 
     /// Makes the index again beside whoever found it missing. One at a time is enough.
@@ -151,7 +151,7 @@ impl Inner {
                 }
                 _ => Ok(()),
             },
-            Err(Trouble::Gone(reason)) => Err(self.connection.unavailable(reason)),
+            Err(Trouble::Gone(reason)) => Err(self.connection.unavailable(&reason)),
             Err(Trouble::Refused(error)) if is_unknown_command(&error) => {
                 Err(HistoryError::NoSearch { place: self.connection.place().to_owned() })
             }
@@ -179,8 +179,8 @@ impl Inner {
             Err(Trouble::Refused(error)) if error.to_string().to_lowercase().contains("already exists") => {
                 Ok(())
             }
-            Err(Trouble::Refused(error)) => Err(self.connection.unavailable(error)),
-            Err(Trouble::Gone(reason)) => Err(self.connection.unavailable(reason)),
+            Err(Trouble::Refused(error)) => Err(self.connection.unavailable(&error)),
+            Err(Trouble::Gone(reason)) => Err(self.connection.unavailable(&reason)),
         }
     }
 }

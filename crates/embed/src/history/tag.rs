@@ -1,5 +1,7 @@
 //! Names of tenants and sessions that are safe in keys and in queries.
 
+use std::fmt::Write as _;
+
 use sha2::{Digest, Sha256};
 
 /// Names that begin so are hashes.
@@ -12,9 +14,11 @@ pub(super) fn tag(name: &str) -> String {
     if (1..=64).contains(&name.len()) && name.bytes().all(plain) && !name.starts_with(HASHED) {
         return name.to_owned();
     }
-    let sum = Sha256::digest(name.as_bytes());
-    let hex: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{HASHED}{hex}")
+    let mut hashed = HASHED.to_owned();
+    for byte in Sha256::digest(name.as_bytes()) {
+        write!(hashed, "{byte:02x}").unwrap_or_default();
+    }
+    hashed
 }
 
 /// A tag as queries write it.

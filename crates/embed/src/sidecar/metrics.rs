@@ -34,7 +34,8 @@ pub(super) async fn serve(listener: TcpListener, service: Service, mut ended: wa
         };
         let service = service.clone();
         tokio::spawn(async move {
-            let answer = service_fn(|request| std::future::ready(answer(&service, &request)));
+            let answer =
+                service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&service, &request))));
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN).keep_alive(false);
             // A scraper that goes away early is its own affair.
@@ -44,7 +45,7 @@ pub(super) async fn serve(listener: TcpListener, service: Service, mut ended: wa
     }
 }
 
-fn answer(service: &Service, request: &Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+fn answer(service: &Service, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     let known = request.method() == Method::GET && request.uri().path() == "/metrics";
     let mut response =
         Response::new(Full::new(Bytes::from(if known { service.metrics() } else { String::new() })));
@@ -54,5 +55,5 @@ fn answer(service: &Service, request: &Request<Incoming>) -> Result<Response<Ful
     } else {
         *response.status_mut() = StatusCode::NOT_FOUND;
     }
-    Ok(response)
+    response
 }

@@ -135,7 +135,8 @@ mod tests {
     fn nothing_set_is_the_design_documents_defaults() {
         let options = SidecarOptions::from_env(|_| None).unwrap();
         assert_eq!(options.uds_path.to_str(), Some("/tmp/embedding-sidecar.sock"));
-        assert_eq!((options.threshold, options.limits.size), (0.95, 5));
+        assert!((options.threshold - 0.95).abs() < 1e-9);
+        assert_eq!(options.limits.size, 5);
         assert_eq!(options.limits.ttl, Duration::from_secs(3_600));
         assert_eq!(
             (options.store.as_str(), options.metrics_listen, options.keep_prompts),
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn good_values_are_taken() {
-        assert_eq!(with("LOOP_SIMILARITY_THRESHOLD", "0.9").unwrap().threshold, 0.9);
+        assert!((with("LOOP_SIMILARITY_THRESHOLD", "0.9").unwrap().threshold - 0.9).abs() < 1e-9);
         assert_eq!(with("LOOP_EMBEDDING_TTL", "60").unwrap().limits.ttl, Duration::from_secs(60));
         assert_eq!(
             with("REDIS_URL", "redis://cache:1?vector=hnsw").unwrap().store,

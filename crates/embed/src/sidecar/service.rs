@@ -1,5 +1,6 @@
 //! One `CheckLoop` from question to answer.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -53,9 +54,9 @@ impl Service {
         let mut text = self.inner.counters.now().prometheus("loopbreaker_sidecar");
         let (embedded, waiting) = (self.inner.desk.embedded(), self.inner.desk.waiting());
         text.push_str("# TYPE loopbreaker_sidecar_embedded_texts_total counter\n");
-        text.push_str(&format!("loopbreaker_sidecar_embedded_texts_total {embedded}\n"));
+        writeln!(text, "loopbreaker_sidecar_embedded_texts_total {embedded}").unwrap_or_default();
         text.push_str("# TYPE loopbreaker_sidecar_waiting_texts gauge\n");
-        text.push_str(&format!("loopbreaker_sidecar_waiting_texts {waiting}\n"));
+        writeln!(text, "loopbreaker_sidecar_waiting_texts {waiting}").unwrap_or_default();
         text
     }
 }

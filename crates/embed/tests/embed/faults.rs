@@ -272,7 +272,7 @@ async fn a_redis_that_is_killed_fails_no_check() {
         let (checker, redis) = (checker_on(address), Arc::new(std::sync::Mutex::new(redis)));
         let (broken, mended) = (Arc::clone(&redis), redis);
         survives(&checker, async { broken.lock().unwrap().kill() }, async {
-            mended.lock().unwrap().start_again()
+            mended.lock().unwrap().start_again();
         })
         .await;
     }

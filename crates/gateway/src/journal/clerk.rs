@@ -165,7 +165,7 @@ impl Clerk {
             run.name_steps(&mut finding);
             self.observatory.note_finding(Arc::clone(&who.tenant), who.session.to_string(), finding);
         }
-        let thought = judged.verdict;
+        let Some(thought) = judged.verdict else { return };
         let is_marked = thought.action != Action::Allow;
         if !is_marked && !run.is_marked {
             return;
