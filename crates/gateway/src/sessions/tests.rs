@@ -86,7 +86,7 @@ fn strikes_of_the_oldest_loops_are_forgotten() {
     for identity in 0..100 {
         session.strike(identity, 2);
     }
-    assert_eq!(session.strikes.len(), Session::MAX_STRIKES);
+    assert_eq!(session.trouble.as_ref().unwrap().strikes.len(), Session::MAX_STRIKES);
     assert_eq!(session.strike(99, 0), 2);
     assert_eq!(session.strike(3, 0), 0);
 }
