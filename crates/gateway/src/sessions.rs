@@ -45,20 +45,16 @@ pub(crate) struct Located {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     runs: Box<[Mutex<Recency<Session>>]>,
-    ends: Box<[Mutex<Recency<End>>]>,
+    /// Where requests and answers ended, and of which session.
+    ends: Box<[Mutex<Recency<SessionKey>>]>,
     max_per_shard: usize,
-}
-
-/// Where a request of a session ended.
-#[derive(Debug, Clone, Copy)]
-struct End {
-    session: SessionKey,
-    account: SessionKey,
 }
 
 /// What is remembered of one session.
 #[derive(Debug)]
 pub(crate) struct Session {
+    /// The session whose budget holds for it.
+    account: SessionKey,
     /// Where its last requests ended, newest first.
     tips: [u128; Session::TIPS],
     /// The last answer that a client may name instead of repeating what led to it; 0: none.
@@ -105,8 +101,9 @@ impl Session {
     /// More loops than this in one session: those that were struck first are forgotten.
     const MAX_STRIKES: usize = 8;
 
-    fn new(tip: u128, now: Timestamp) -> Self {
+    fn new(account: SessionKey, tip: u128, now: Timestamp) -> Self {
         Self {
+            account,
             tips: [tip, 0, 0],
             answer: 0,
             first_tip: tip,
@@ -188,13 +185,17 @@ impl Sessions {
         let known =
             chain.iter().rev().take(Self::MAX_LOOK_BACK).find_map(|link| Some((*link, self.end(*link)?)));
         let located = match known {
-            Some((link, end)) if link == tip || self.is_newest(end.session, link) => {
-                Located { key: end.session, account: end.account, is_new: false }
+            Some((link, key)) => {
+                let (account, is_newest) = self.standing(key, link);
+                if link == tip || is_newest {
+                    Located { key, account, is_new: false }
+                } else {
+                    Located { key: SessionKey(tip), account, is_new: true }
+                }
             }
-            Some((_, end)) => Located { key: SessionKey(tip), account: end.account, is_new: true },
             // A compacted transcript still ends with words that were said last.
             None => match tails.iter().rev().take(Self::MAX_LOOK_BACK).find_map(|tail| self.end(*tail)) {
-                Some(end) => Located { key: end.session, account: end.account, is_new: false },
+                Some(key) => Located { key, account: self.standing(key, 0).0, is_new: false },
                 None => Located { key: SessionKey(anchor), account: SessionKey(anchor), is_new: true },
             },
         };
@@ -262,7 +263,7 @@ impl Sessions {
                 if table.len() >= self.max_per_shard {
                     table.pop_oldest();
                 }
-                table.put(located.key.0, Session::new(tip, now));
+                table.put(located.key.0, Session::new(located.account, tip, now));
                 true
             }
         };
@@ -282,18 +283,20 @@ impl Sessions {
         if table.len() >= self.max_per_shard * (Session::TIPS + 1) {
             table.pop_oldest();
         }
-        table.put(link, End { session: located.key, account: located.account });
+        table.put(link, located.key);
     }
 
-    fn end(&self, link: u128) -> Option<End> {
+    fn end(&self, link: u128) -> Option<SessionKey> {
         lock(&self.ends[(link as usize) % Self::SHARDS]).get(link).copied()
     }
 
-    fn is_newest(&self, session: SessionKey, tip: u128) -> bool {
-        // A session that was forgotten has no newer end.
-        self.table(session.0)
-            .peek(session.0)
-            .is_none_or(|session| [session.tips[0], session.answer].contains(&tip))
+    /// The account of a session, and whether nothing of it came after this link. One that was forgotten has no newer
+    /// end, and pays for itself.
+    fn standing(&self, key: SessionKey, link: u128) -> (SessionKey, bool) {
+        let table = self.table(key.0);
+        table.peek(key.0).map_or((key, true), |session| {
+            (session.account, [session.tips[0], session.answer].contains(&link))
+        })
     }
 
     fn table(&self, key: u128) -> MutexGuard<'_, Recency<Session>> {
