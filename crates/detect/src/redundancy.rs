@@ -14,6 +14,7 @@ mod print;
 mod repeat;
 pub(crate) mod rules;
 mod sighting;
+mod vocabulary;
 mod window;
 
 use std::sync::Arc;
@@ -110,7 +111,7 @@ impl Redundancy {
             return findings;
         }
         self.enter_round(step, &mut findings);
-        let mut print = Print::of(step, outcome, &self.rules);
+        let (mut print, words) = Print::of(step, outcome, &self.rules);
         print.index = index;
         (print.round, print.named_round) = (self.round, self.named_round);
         match print.form {
@@ -123,6 +124,7 @@ impl Redundancy {
             }
             Form::Compaction => self.window.start_afresh(index),
             Form::Call | Form::Text => {
+                print.words = self.window.vocabulary.keep(&words);
                 self.judge(&mut print, step, &mut findings);
                 // What answers a text comes from outside.
                 let reply =

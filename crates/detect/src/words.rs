@@ -26,10 +26,31 @@ impl WordSet {
         if all == 0 { 1.0 } else { shared as f32 / all as f32 }
     }
 
+    /// The words as numbers below 1,024, in order.
+    pub(crate) fn members(&self) -> impl Iterator<Item = u16> {
+        self.0.iter().zip(0_u16..).flat_map(|(bits, lane)| {
+            let mut left = *bits;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros() as u16)?;
+                left &= left - 1;
+                Some(lane << 6 | bit)
+            })
+        })
+    }
+
+    /// Whether it has this word.
+    pub(crate) fn has(&self, word: u16) -> bool {
+        self.0[usize::from(word >> 6) % 16] >> (word & 0x3F) & 1 != 0
+    }
+
+    /// Adds a word by its number.
+    pub(crate) fn insert(&mut self, word: u16) {
+        self.0[usize::from(word >> 6) % 16] |= 1 << (word & 0x3F);
+    }
+
     fn add(&mut self, hash: u64) {
         // FNV leaves the differences of one-letter words in its low bits; a multiplication spreads them.
-        let bit = (hash ^ hash >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-        self.0[(bit >> 6) as usize] |= 1 << (bit & 0x3F);
+        self.insert(((hash ^ hash >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as u16);
     }
 }
 

@@ -117,8 +117,12 @@ impl<'a> Message<'a> {
         listener.finish(None, take);
     }
 
-    /// [`events`](Self::events) and [`digest`](Self::digest) in one pass.
+    /// [`events`](Self::events) and [`digest`](Self::digest), in one pass where the digest is not known yet.
     pub fn read(&self, take: &mut dyn FnMut(Event<'a>)) -> u128 {
+        if let Some(digest) = self.digest.get() {
+            self.events(take);
+            return *digest;
+        }
         let mut listener = Listener::of(&self.written, self.form, take);
         let digest = self.digest_and(&mut |part| listener.hear(part, take));
         listener.finish(None, take);

@@ -173,7 +173,11 @@ impl Body for Passing {
             let Some(inner) = &mut this.inner else {
                 return Poll::Ready(this.last_words.take().map(|words| Ok(Frame::data(words))));
             };
-            let frame = match Pin::new(inner).poll_frame(context) {
+            let arrived = match &mut this.lease {
+                Some(lease) => lease.poll(context, |context| Pin::new(&mut *inner).poll_frame(context)),
+                None => Pin::new(inner).poll_frame(context),
+            };
+            let frame = match arrived {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(frame) => frame,
             };

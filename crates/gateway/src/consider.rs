@@ -306,7 +306,8 @@ fn look<'s>(
     let bytes = looked.body.map_or(0, |body| body.len() as u64);
     let tokens = estimate_tokens(bytes, case.facts.max_output_tokens, case.facts.choices);
     case.estimate = Estimate { input: tokens.input, tokens: tokens.total(), money_micros: 0 };
-    if let Some(dialect) = looked.dialect {
+    let has_budgets = case.policies.iter().any(|applied| !applied.policy.budgets.is_empty());
+    if let Some(dialect) = looked.dialect.filter(|_| has_budgets) {
         case.estimate.money_micros =
             settings.prices.cost(family(dialect), case.model.as_deref(), &tokens).micros;
     }

@@ -24,7 +24,6 @@ pub(crate) struct Inspection {
     pub(crate) thread: Option<u128>,
     /// The body's fingerprint, key order and white space aside.
     pub(crate) document: Option<[u8; 48]>,
-    hash: PrefixHash,
 }
 
 /// What reading needs beside the body.
@@ -45,7 +44,8 @@ impl Reader<'_> {
         body: &[u8],
         tell: &mut Tell<'_>,
     ) -> Result<Inspection, Unreadable> {
-        let (kept, mut hash) = self.transcripts.take_by_prefix(self.tenant, body);
+        let hash = PrefixHash::new(self.tenant, body);
+        let kept = self.transcripts.take_by_prefix(&hash, body);
         let mark = kept.as_ref().and_then(|kept| Some(&kept.place.as_ref()?.mark));
         let mut messages = Vec::new();
         let mut reading = read_request(dialect, body, mark, &mut |message| messages.push(message))?;
@@ -57,21 +57,22 @@ impl Reader<'_> {
             reading = read_request(dialect, body, None, &mut |message| messages.push(message))?;
             resumed = false;
         }
-        let kept = kept.filter(|_| resumed);
+        let mut kept = kept.filter(|_| resumed);
+        if let Some(kept) = &mut kept {
+            kept.loops.hear(&messages, tell);
+        }
 
         let start = kept.as_ref().map(|kept| kept.tip).or(thread).unwrap_or(self.tenant);
         let spoken = spoken(&messages);
         let links = links(start, &spoken);
         let mut transcript = match kept {
-            Some(mut kept) => {
-                kept.loops.hear(&messages, tell);
-                kept
-            }
+            Some(kept) => kept,
             None => self.taken_up(thread, &links, &messages, tell),
         };
         let place = transcript.place.take();
         transcript.place = reading.mark.map(|mark| Place {
-            prefix: hash.of(self.tenant, body, mark.offset()),
+            prefix: hash.of(body, mark.offset()),
+            bucket: hash.bucket(mark.offset()),
             first: place.as_ref().map_or_else(|| first(&messages, &mark), |place| place.first),
             rest: place.and_then(|place| place.rest),
             mark,
@@ -88,7 +89,7 @@ impl Reader<'_> {
         chain.extend(links.iter().map(|(link, _)| *link));
         transcript.tip = chain.last().copied().unwrap_or(start);
         transcript.anchor = transcript.anchor.or(chain.first().copied());
-        Ok(Inspection { facts: reading.facts, transcript, chain, tails, resumed, thread, document, hash })
+        Ok(Inspection { facts: reading.facts, transcript, chain, tails, resumed, thread, document })
     }
 
     /// The conversation that this request goes on with although its bytes are others, or a new one.
@@ -141,7 +142,7 @@ impl Inspection {
             return Some(self.transcript);
         }
         let copy = answers_are_named.then(|| Box::new(self.transcript.without_place()));
-        transcripts.put(&self.hash, self.transcript);
+        transcripts.put(self.transcript);
         copy
     }
 }
@@ -206,7 +207,8 @@ impl Recent {
     }
 }
 
-fn mix(before: u128, next: u128) -> u128 {
+/// One more link of a chain of hashes.
+pub(crate) fn mix(before: u128, next: u128) -> u128 {
     let mut both = [0; 32];
     both[..16].copy_from_slice(&before.to_le_bytes());
     both[16..].copy_from_slice(&next.to_le_bytes());

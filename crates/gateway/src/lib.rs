@@ -37,6 +37,7 @@ mod orders;
 mod outgoing;
 mod pauses;
 mod pipeline;
+mod recency;
 mod reply;
 mod rewrite;
 mod route;

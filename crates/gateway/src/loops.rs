@@ -1,7 +1,7 @@
 //! The loop state of one conversation: what its transcript has shown so far.
 
 use loopbreaker::{Finding, Ladder, Redundancy, RedundancyRules, Step, Strikes};
-use loopbreaker_dialect::{Answer, Call, Conversation, Event, Message};
+use loopbreaker_dialect::{Answer, Call, Conversation, Event, Message, Speaker};
 
 /// A finding and how often its loop went on after it was found.
 #[derive(Debug, Clone)]
@@ -59,9 +59,12 @@ impl LoopState {
             conversation.take(call.event(), &mut |step| self.observe(step, tell));
         }
         for message in messages {
-            message.events(&mut |event: Event<'_>| {
-                conversation.take(event, &mut |step| self.observe(step, tell))
-            });
+            let mut take = |event| conversation.take(event, &mut |step| self.observe(step, tell));
+            match message.speaker {
+                Speaker::System => message.events(&mut take),
+                // Nearly always the digest is asked for next.
+                _ => drop(message.read(&mut take)),
+            }
         }
         conversation.finish(&mut |step| self.observe(step, tell));
         self.round = conversation.round();

@@ -78,7 +78,12 @@ impl Sending<'_> {
                     500.. => breaker.failure(permit, shared.now()),
                     _ => breaker.success(permit, shared.now()),
                 }
-                if status == 101 { self.tunnel(response) } else { self.pass_on(response, lease, &editing) }
+                if status == 101 {
+                    lease.let_go();
+                    self.tunnel(response)
+                } else {
+                    self.pass_on(response, lease, &editing)
+                }
             }
             // The client broke its own body off, which is no failure of the provider.
             Err(Unreachable::Broken(_, error)) if error.is_user() => {

@@ -4,14 +4,12 @@
 //! earlier one ended belongs to its session, one that leaves it is a fork and a session of its own, which inherits
 //! budget and pause.
 
-use std::hash::BuildHasherDefault;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loopbreaker::Timestamp;
-use lru::LruCache;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::transcripts::Hashed;
+use crate::recency::Recency;
 
 /// Names a session among all tenants: a keyed hash of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,23 +44,17 @@ pub(crate) struct Located {
 /// Every session that is remembered, the one that was used longest ago forgotten first.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    runs: Box<[Mutex<Table<Session>>]>,
-    ends: Box<[Mutex<Table<End>>]>,
+    runs: Box<[Mutex<Recency<Session>>]>,
+    /// Where requests and answers ended, and of which session.
+    ends: Box<[Mutex<Recency<SessionKey>>]>,
     max_per_shard: usize,
-}
-
-type Table<V> = LruCache<u128, V, BuildHasherDefault<Hashed>>;
-
-/// Where a request of a session ended.
-#[derive(Debug, Clone, Copy)]
-struct End {
-    session: SessionKey,
-    account: SessionKey,
 }
 
 /// What is remembered of one session.
 #[derive(Debug)]
 pub(crate) struct Session {
+    /// The session whose budget holds for it.
+    account: SessionKey,
     /// Where its last requests ended, newest first.
     tips: [u128; Session::TIPS],
     /// The last answer that a client may name instead of repeating what led to it; 0: none.
@@ -71,11 +63,18 @@ pub(crate) struct Session {
     first_tip: u128,
     /// The name under which people know it.
     name: RunName,
+    /// What few sessions have.
+    trouble: Option<Box<Trouble>>,
+    pub(crate) last_seen: Timestamp,
+}
+
+/// What is remembered of a session that has looped.
+#[derive(Debug, Default)]
+struct Trouble {
     /// Strikes by loop identity.
     strikes: Vec<(u128, u32)>,
     /// The transcript that was refused last.
     refused: Option<Refused>,
-    pub(crate) last_seen: Timestamp,
 }
 
 /// A refusal that holds as long as the transcript stays as it is.
@@ -102,14 +101,14 @@ impl Session {
     /// More loops than this in one session: those that were struck first are forgotten.
     const MAX_STRIKES: usize = 8;
 
-    fn new(tip: u128, now: Timestamp) -> Self {
+    fn new(account: SessionKey, tip: u128, now: Timestamp) -> Self {
         Self {
+            account,
             tips: [tip, 0, 0],
             answer: 0,
             first_tip: tip,
             name: RunName { tenant: 0, session: 0 },
-            strikes: Vec::new(),
-            refused: None,
+            trouble: None,
             last_seen: now,
         }
     }
@@ -121,20 +120,21 @@ impl Session {
 
     /// The strikes of a loop: the larger of what its transcript shows and what is kept, which is kept then.
     pub(crate) fn strike(&mut self, identity: u128, shown: u32) -> u32 {
-        if let Some((_, kept)) = self.strikes.iter_mut().find(|(known, _)| *known == identity) {
+        let strikes = &mut self.trouble.get_or_insert_default().strikes;
+        if let Some((_, kept)) = strikes.iter_mut().find(|(known, _)| *known == identity) {
             *kept = shown.max(*kept);
             return *kept;
         }
-        if self.strikes.len() == Self::MAX_STRIKES {
-            self.strikes.remove(0);
+        if strikes.len() == Self::MAX_STRIKES {
+            strikes.remove(0);
         }
-        self.strikes.push((identity, shown));
+        strikes.push((identity, shown));
         shown
     }
 
     /// What an earlier refusal means for this transcript.
     pub(crate) fn after_refusal(&mut self, tip: u128, now: Timestamp) -> AfterRefusal {
-        match &mut self.refused {
+        match self.trouble.as_mut().and_then(|trouble| trouble.refused.as_mut()) {
             Some(refused) if refused.tip == tip => {
                 let left = refused.until.millis_since(now);
                 if left > 0 {
@@ -153,8 +153,9 @@ impl Session {
     /// The transcript was refused. When it changes, the session is judged by what it shows then, so what was kept is
     /// forgotten.
     pub(crate) fn refuse(&mut self, tip: u128, until: Timestamp) {
-        self.refused = Some(Refused { tip, until, let_through: false });
-        self.strikes.clear();
+        let trouble = self.trouble.get_or_insert_default();
+        trouble.refused = Some(Refused { tip, until, let_through: false });
+        trouble.strikes.clear();
     }
 }
 
@@ -164,8 +165,8 @@ impl Sessions {
     /// A table of at most about `max` sessions.
     pub(crate) fn new(max: usize) -> Self {
         Self {
-            runs: (0..Self::SHARDS).map(|_| Mutex::new(empty())).collect(),
-            ends: (0..Self::SHARDS).map(|_| Mutex::new(empty())).collect(),
+            runs: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
+            ends: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
             max_per_shard: max.div_ceil(Self::SHARDS).max(1),
         }
     }
@@ -184,13 +185,17 @@ impl Sessions {
         let known =
             chain.iter().rev().take(Self::MAX_LOOK_BACK).find_map(|link| Some((*link, self.end(*link)?)));
         let located = match known {
-            Some((link, end)) if link == tip || self.is_newest(end.session, link) => {
-                Located { key: end.session, account: end.account, is_new: false }
+            Some((link, key)) => {
+                let (account, is_newest) = self.standing(key, link);
+                if link == tip || is_newest {
+                    Located { key, account, is_new: false }
+                } else {
+                    Located { key: SessionKey(tip), account, is_new: true }
+                }
             }
-            Some((_, end)) => Located { key: SessionKey(tip), account: end.account, is_new: true },
             // A compacted transcript still ends with words that were said last.
             None => match tails.iter().rev().take(Self::MAX_LOOK_BACK).find_map(|tail| self.end(*tail)) {
-                Some(end) => Located { key: end.session, account: end.account, is_new: false },
+                Some(key) => Located { key, account: self.standing(key, 0).0, is_new: false },
                 None => Located { key: SessionKey(anchor), account: SessionKey(anchor), is_new: true },
             },
         };
@@ -212,7 +217,7 @@ impl Sessions {
 
     /// Looks at a session, if it is remembered.
     pub(crate) fn with<T>(&self, key: SessionKey, work: impl FnOnce(&mut Session) -> T) -> Option<T> {
-        self.table(key.0).get_mut(&key.0).map(work)
+        self.table(key.0).get(key.0).map(work)
     }
 
     /// Writes down the name under which people know a session.
@@ -227,7 +232,7 @@ impl Sessions {
         let mut found = Vec::new();
         for table in &self.runs {
             let table = lock(table);
-            let named = table.iter().map(|(_, session)| session.name).filter(|name| name.session == hash);
+            let named = table.values().map(|session| session.name).filter(|name| name.session == hash);
             found.extend(named);
         }
         found.dedup();
@@ -246,7 +251,7 @@ impl Sessions {
         let mut forgotten = None;
         let is_new = {
             let mut table = self.table(located.key.0);
-            if let Some(session) = table.get_mut(&located.key.0) {
+            if let Some(session) = table.get(located.key.0) {
                 session.last_seen = now;
                 if !session.tips.contains(&tip) {
                     forgotten = Some(session.tips[Session::TIPS - 1]).filter(|tip| *tip != 0);
@@ -256,14 +261,14 @@ impl Sessions {
                 false
             } else {
                 if table.len() >= self.max_per_shard {
-                    table.pop_lru();
+                    table.pop_oldest();
                 }
-                table.put(located.key.0, Session::new(tip, now));
+                table.put(located.key.0, Session::new(located.account, tip, now));
                 true
             }
         };
         if let Some(tip) = forgotten {
-            lock(&self.ends[(tip as usize) % Self::SHARDS]).pop(&tip);
+            lock(&self.ends[(tip as usize) % Self::SHARDS]).remove(tip);
         }
         self.ends_at(tip, located);
         if let Some(tail) = tail {
@@ -276,29 +281,27 @@ impl Sessions {
     fn ends_at(&self, link: u128, located: Located) {
         let mut table = lock(&self.ends[(link as usize) % Self::SHARDS]);
         if table.len() >= self.max_per_shard * (Session::TIPS + 1) {
-            table.pop_lru();
+            table.pop_oldest();
         }
-        table.put(link, End { session: located.key, account: located.account });
+        table.put(link, located.key);
     }
 
-    fn end(&self, link: u128) -> Option<End> {
-        lock(&self.ends[(link as usize) % Self::SHARDS]).get(&link).copied()
+    fn end(&self, link: u128) -> Option<SessionKey> {
+        lock(&self.ends[(link as usize) % Self::SHARDS]).get(link).copied()
     }
 
-    fn is_newest(&self, session: SessionKey, tip: u128) -> bool {
-        // A session that was forgotten has no newer end.
-        self.table(session.0)
-            .peek(&session.0)
-            .is_none_or(|session| [session.tips[0], session.answer].contains(&tip))
+    /// The account of a session, and whether nothing of it came after this link. One that was forgotten has no newer
+    /// end, and pays for itself.
+    fn standing(&self, key: SessionKey, link: u128) -> (SessionKey, bool) {
+        let table = self.table(key.0);
+        table.peek(key.0).map_or((key, true), |session| {
+            (session.account, [session.tips[0], session.answer].contains(&link))
+        })
     }
 
-    fn table(&self, key: u128) -> MutexGuard<'_, Table<Session>> {
+    fn table(&self, key: u128) -> MutexGuard<'_, Recency<Session>> {
         lock(&self.runs[(key as usize) % Self::SHARDS])
     }
-}
-
-fn empty<V>() -> Table<V> {
-    Table::unbounded_with_hasher(BuildHasherDefault::default())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -124,7 +124,7 @@ impl Settling {
             let key = thread_key(self.tenant, name);
             transcript.loops.keep_answer(answer);
             transcript.tip = key;
-            self.shared.transcripts.put_by_tip(transcript);
+            self.shared.transcripts.put(transcript);
             self.shared.sessions.goes_on_from(self.located, key, now);
         }
         drop(self.attempts);

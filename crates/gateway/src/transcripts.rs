@@ -4,17 +4,17 @@
 //! but time.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use loopbreaker::Fingerprint;
 use loopbreaker_dialect::Mark;
-use lru::LruCache;
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::xxh3_128;
 
-use crate::inspect::Recent;
+use crate::inspect::{Recent, mix};
 use crate::loops::LoopState;
+use crate::recency::Recency;
 
 /// What is known of a transcript after a request.
 #[derive(Debug)]
@@ -38,45 +38,59 @@ pub(crate) struct Place {
     pub(crate) mark: Mark,
     /// Hash of the bytes before the mark.
     pub(crate) prefix: u128,
+    /// Where it is looked for: hash of the bytes up to the last boundary before the mark.
+    pub(crate) bucket: Option<u64>,
     /// Where the first message began.
     pub(crate) first: usize,
     /// What the rest of the body said, with the hash of its bytes behind the mark.
     pub(crate) rest: Option<(u64, Fingerprint)>,
 }
 
-/// A body's bytes, hashed up to some place. Going on costs only the bytes behind it.
+/// Hashes of a body's leading bytes up to each boundary: four of them between a power of two and the next. The bytes
+/// are read once, and going on from a boundary costs only what is behind it.
 pub(crate) struct PrefixHash {
-    hasher: Xxh3,
-    at: usize,
-    /// The hash at each power of two that was passed, from [`Transcripts::SHORTEST`] on.
-    boundaries: [u64; PrefixHash::BOUNDARIES],
+    tenant: u128,
+    boundaries: Vec<u128>,
 }
 
 impl PrefixHash {
-    /// Enough for the longest body that is read.
-    const BOUNDARIES: usize = 24;
+    /// Requests shorter than this are read whole: that is as fast.
+    const SHORTEST: usize = 256;
 
-    fn new(tenant: u128) -> Self {
-        let mut hasher = Xxh3::new();
-        hasher.update(&tenant.to_le_bytes());
-        Self { hasher, at: 0, boundaries: [0; Self::BOUNDARIES] }
+    /// The hashes of a tenant's body.
+    pub(crate) fn new(tenant: u128, body: &[u8]) -> Self {
+        let count = Self::last_before(body.len()).map_or(0, |last| last + 1);
+        let mut boundaries = Vec::with_capacity(count);
+        let (mut hash, mut from) = (tenant, 0);
+        for index in 0..count {
+            let to = Self::boundary(index);
+            hash = mix(hash, xxh3_128(&body[from..to]));
+            boundaries.push(hash);
+            from = to;
+        }
+        Self { tenant, boundaries }
     }
 
-    /// The hash of the leading bytes up to the last power of two before `end`.
-    fn boundary_before(&self, end: usize) -> Option<u64> {
-        let index = (end / Transcripts::SHORTEST).checked_ilog2()? as usize;
-        self.boundaries.get(index).copied()
+    /// The hash of `body[..end]`.
+    pub(crate) fn of(&self, body: &[u8], end: usize) -> u128 {
+        let last = Self::last_before(end);
+        let before = last.and_then(|last| self.boundaries.get(last)).copied().unwrap_or(self.tenant);
+        mix(before, xxh3_128(&body[last.map_or(0, Self::boundary)..end]))
     }
 
-    fn go_on_to(&mut self, body: &[u8], at: usize) -> u128 {
-        self.hasher.update(&body[self.at..at]);
-        self.at = at;
-        self.hasher.digest128()
+    /// Where a transcript that ends here is looked for.
+    pub(crate) fn bucket(&self, end: usize) -> Option<u64> {
+        self.boundaries.get(Self::last_before(end)?).map(|hash| *hash as u64)
     }
 
-    /// The hash of `body[..at]`; from the start when it has been passed already.
-    pub(crate) fn of(&mut self, tenant: u128, body: &[u8], at: usize) -> u128 {
-        if at < self.at { Self::new(tenant).go_on_to(body, at) } else { self.go_on_to(body, at) }
+    fn boundary(index: usize) -> usize {
+        (4 + index % 4) << (6 + index / 4)
+    }
+
+    /// The last boundary that is not behind `end`.
+    fn last_before(end: usize) -> Option<usize> {
+        let octave = (end / Self::SHORTEST).checked_ilog2()? as usize;
+        Some(4 * octave + (end >> (6 + octave)) % 4)
     }
 }
 
@@ -89,19 +103,30 @@ pub(crate) struct Transcripts {
 
 #[derive(Debug, Default)]
 struct Shard {
-    by_tip: Option<Table>,
-    /// Tips of transcripts by the hash of their leading bytes, up to the last power of two.
-    by_prefix: HashMap<u64, Vec<u128>, BuildHasherDefault<Hashed>>,
+    by_tip: Recency<Box<Transcript>>,
+    /// Transcripts by the hash of their bytes up to the last boundary.
+    by_prefix: HashMap<u64, Alike, BuildHasherDefault<Hashed>>,
     bytes: usize,
 }
 
-type Table = LruCache<u128, Box<Transcript>, BuildHasherDefault<Hashed>>;
+/// Transcripts with the same leading bytes, nearly always one.
+#[derive(Debug)]
+struct Alike {
+    newest: Known,
+    older: Vec<Known>,
+}
+
+/// A transcript as it is known by its bytes.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    end: usize,
+    prefix: u128,
+    tip: u128,
+}
 
 impl Transcripts {
-    /// Requests shorter than this are read whole: that is as fast.
-    const SHORTEST: usize = 256;
     /// So many transcripts with the same leading bytes are told apart.
-    const MAX_ALIKE: usize = 8;
+    const MAX_ALIKE: usize = 32;
     const SHARDS: usize = 64;
 
     /// A cache that holds at most about `max_bytes`.
@@ -113,68 +138,62 @@ impl Transcripts {
     /// Takes out the transcript whose bytes this body begins with, the longest if there are several.
     ///
     /// It is taken and not copied: the request that goes on with it puts it back, longer.
-    pub(crate) fn take_by_prefix(&self, tenant: u128, body: &[u8]) -> (Option<Box<Transcript>>, PrefixHash) {
-        let mut hash = PrefixHash::new(tenant);
-        let mut best = None;
-        for index in 0..PrefixHash::BOUNDARIES {
-            let boundary = Self::SHORTEST << index;
-            if boundary > body.len() {
-                break;
-            }
-            let key = hash.go_on_to(body, boundary) as u64;
-            hash.boundaries[index] = key;
-            let mut alike = self.ends_behind(key, boundary..(2 * boundary).min(body.len() + 1));
-            alike.sort_unstable_by_key(|(end, ..)| *end);
-            for (end, prefix, tip) in alike {
-                if hash.go_on_to(body, end) == prefix {
-                    best = Some((tip, prefix));
+    pub(crate) fn take_by_prefix(&self, hash: &PrefixHash, body: &[u8]) -> Option<Box<Transcript>> {
+        // Most requests bring little that is new, so the longest beginnings are the most likely ones.
+        for boundary in hash.boundaries.iter().rev() {
+            let bucket = *boundary as u64;
+            loop {
+                let known = self.shard(u128::from(bucket)).longest(bucket, hash, body);
+                let Some(known) = known else { break };
+                if let Some(taken) = self.take_with(known.tip, known.prefix) {
+                    return Some(taken);
                 }
             }
         }
-        (best.and_then(|(tip, prefix)| self.take_with(tip, prefix)), hash)
+        None
     }
 
     /// Takes out a transcript that was found by its leading bytes, unless another request has moved it to its own
     /// bytes since.
     fn take_with(&self, tip: u128, prefix: u128) -> Option<Box<Transcript>> {
         let mut shard = self.shard(tip);
-        let place = shard.by_tip.as_ref()?.peek(&tip)?.place.as_ref()?;
+        let place = shard.by_tip.peek(tip)?.place.as_ref()?;
         if place.prefix == prefix { shard.take(tip) } else { None }
     }
 
     /// Takes out the transcript that ends with this link of its chain.
     pub(crate) fn take(&self, tip: u128) -> Option<Box<Transcript>> {
-        self.shard(tip).take(tip)
+        let taken = self.shard(tip).take(tip)?;
+        self.forget(&taken);
+        Some(taken)
     }
 
     /// A copy of the transcript that ends with this link, for a client that may go on from it more than once.
     pub(crate) fn copy(&self, tip: u128) -> Option<Transcript> {
         let mut shard = self.shard(tip);
-        let kept = shard.by_tip.as_mut()?.get(&tip)?;
+        let kept = shard.by_tip.get(tip)?;
         Some(kept.without_place())
     }
 
-    /// Keeps a transcript; `hash` is that of the body in which its place is.
-    pub(crate) fn put(&self, hash: &PrefixHash, transcript: Box<Transcript>) {
-        let tip = transcript.tip;
+    /// Keeps a transcript.
+    pub(crate) fn put(&self, transcript: Box<Transcript>) {
         if let Some(place) = &transcript.place
-            && let Some(key) = hash.boundary_before(place.mark.offset())
+            && let Some(bucket) = place.bucket
         {
-            let mut shard = self.shard(u128::from(key));
-            let alike = shard.by_prefix.entry(key).or_default();
-            if !alike.contains(&tip) {
-                if alike.len() == Self::MAX_ALIKE {
-                    alike.remove(0);
-                }
-                alike.push(tip);
-            }
+            let known = Known { end: place.mark.offset(), prefix: place.prefix, tip: transcript.tip };
+            self.shard(u128::from(bucket)).know(bucket, known);
         }
-        self.put_by_tip(transcript);
+        let evicted = self.shard(transcript.tip).put(transcript, self.max_bytes);
+        evicted.iter().for_each(|evicted| self.forget(evicted));
     }
 
-    /// Keeps a transcript that is found by its last link only.
-    pub(crate) fn put_by_tip(&self, transcript: Box<Transcript>) {
-        self.shard(transcript.tip).put(transcript, self.max_bytes);
+    /// A transcript that is not kept any more is not looked for by its bytes either.
+    fn forget(&self, gone: &Transcript) {
+        if let Some(place) = &gone.place
+            && let Some(bucket) = place.bucket
+        {
+            self.shard(u128::from(bucket)).forget(bucket, |known| known.tip == gone.tip);
+        }
     }
 
     /// Forgets everything, since the detectors have other settings now.
@@ -184,42 +203,6 @@ impl Transcripts {
         }
     }
 
-    /// Ends, hashes and tips of the transcripts that share the leading bytes and end within `range`.
-    fn ends_behind(&self, key: u64, range: Range<usize>) -> Vec<(usize, u128, u128)> {
-        let tips = match self.shard(u128::from(key)).by_prefix.get(&key) {
-            Some(tips) => tips.clone(),
-            None => return Vec::new(),
-        };
-        let mut ends = Vec::with_capacity(tips.len());
-        let mut gone = Vec::new();
-        for tip in tips {
-            let shard = self.shard(tip);
-            match shard
-                .by_tip
-                .as_ref()
-                .and_then(|table| table.peek(&tip))
-                .and_then(|kept| kept.place.as_ref())
-            {
-                // The same transcript may have come with other bytes since, and ends elsewhere then.
-                Some(place) if range.contains(&place.mark.offset()) => {
-                    ends.push((place.mark.offset(), place.prefix, tip));
-                }
-                Some(_) => {}
-                None => gone.push(tip),
-            }
-        }
-        if !gone.is_empty() {
-            let mut shard = self.shard(u128::from(key));
-            if let Some(alike) = shard.by_prefix.get_mut(&key) {
-                alike.retain(|tip| !gone.contains(tip));
-                if alike.is_empty() {
-                    shard.by_prefix.remove(&key);
-                }
-            }
-        }
-        ends
-    }
-
     fn shard(&self, key: u128) -> std::sync::MutexGuard<'_, Shard> {
         let index = (key as usize) % Self::SHARDS;
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
@@ -227,28 +210,69 @@ impl Transcripts {
 }
 
 impl Shard {
-    /// An index of more leading bytes than this has outlived its transcripts.
-    const MAX_PREFIXES: usize = 65_536;
-
     fn take(&mut self, tip: u128) -> Option<Box<Transcript>> {
-        let taken = self.by_tip.as_mut()?.pop(&tip)?;
+        let taken = self.by_tip.remove(tip)?;
         self.bytes = self.bytes.saturating_sub(taken.bytes());
         Some(taken)
     }
 
-    fn put(&mut self, transcript: Box<Transcript>, max_bytes: usize) {
-        if self.by_prefix.len() > Self::MAX_PREFIXES {
-            self.by_prefix.clear();
-        }
+    /// Keeps a transcript, and gives back those that have no room any more.
+    fn put(&mut self, transcript: Box<Transcript>, max_bytes: usize) -> Vec<Box<Transcript>> {
         self.bytes += transcript.bytes();
-        let table =
-            self.by_tip.get_or_insert_with(|| Table::unbounded_with_hasher(BuildHasherDefault::default()));
-        if let Some(before) = table.put(transcript.tip, transcript) {
+        let mut evicted = Vec::new();
+        if let Some(before) = self.by_tip.put(transcript.tip, transcript) {
             self.bytes = self.bytes.saturating_sub(before.bytes());
         }
         while self.bytes > max_bytes {
-            let Some((_, oldest)) = table.pop_lru() else { break };
+            let Some(oldest) = self.by_tip.pop_oldest() else { break };
             self.bytes = self.bytes.saturating_sub(oldest.bytes());
+            evicted.push(oldest);
+        }
+        evicted
+    }
+
+    /// Takes out what is known of the longest transcript in this bucket that the body begins with.
+    fn longest(&mut self, bucket: u64, hash: &PrefixHash, body: &[u8]) -> Option<Known> {
+        let alike = self.by_prefix.get(&bucket)?;
+        let mut longest: Option<Known> = None;
+        for known in std::iter::once(&alike.newest).chain(&alike.older) {
+            let is_longer = longest.is_none_or(|longest| longest.end < known.end);
+            if is_longer && known.end <= body.len() && hash.of(body, known.end) == known.prefix {
+                longest = Some(*known);
+            }
+        }
+        let longest = longest?;
+        self.forget(bucket, |known| known.prefix == longest.prefix);
+        Some(longest)
+    }
+
+    fn know(&mut self, bucket: u64, known: Known) {
+        let mut alike = match self.by_prefix.entry(bucket) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(Alike { newest: known, older: Vec::new() });
+                return;
+            }
+            Entry::Occupied(occupied) => occupied,
+        };
+        let alike = alike.get_mut();
+        let before = std::mem::replace(&mut alike.newest, known);
+        alike.older.retain(|older| older.prefix != known.prefix);
+        if before.prefix != known.prefix {
+            if alike.older.len() + 1 == Transcripts::MAX_ALIKE {
+                alike.older.remove(0);
+            }
+            alike.older.push(before);
+        }
+    }
+
+    fn forget(&mut self, bucket: u64, is_meant: impl Fn(&Known) -> bool) {
+        let Some(alike) = self.by_prefix.get_mut(&bucket) else { return };
+        alike.older.retain(|older| !is_meant(older));
+        if is_meant(&alike.newest) {
+            match alike.older.pop() {
+                Some(older) => alike.newest = older,
+                None => drop(self.by_prefix.remove(&bucket)),
+            }
         }
     }
 }
@@ -260,9 +284,12 @@ impl Transcript {
         Self { tip, anchor, canonical, recent, loops: self.loops.clone(), place: None }
     }
 
+    /// What both tables need for it.
+    const INDEX: usize = 192;
+
     fn bytes(&self) -> usize {
         let place = self.place.as_ref().map_or(0, |place| place.mark.bytes());
-        size_of::<Self>() + self.loops.bytes() + place + 64
+        size_of::<Self>() + self.loops.bytes() + place + Self::INDEX
     }
 }
 
@@ -296,7 +323,7 @@ impl Hasher for Hashed {
 mod tests {
     use loopbreaker::{RedundancyConfig, RedundancyRules};
 
-    use super::{Transcript, Transcripts};
+    use super::{PrefixHash, Transcript, Transcripts};
     use crate::inspect::Recent;
     use crate::loops::LoopState;
 
@@ -317,7 +344,7 @@ mod tests {
     fn the_cache_keeps_to_its_bytes_and_forgets_the_oldest_first() {
         let transcripts = Transcripts::new(64 * 4_000);
         for tip in 0..64_000 {
-            transcripts.put_by_tip(transcript(tip));
+            transcripts.put(transcript(tip));
         }
         let kept = (0..64_000).filter(|tip| transcripts.copy(*tip).is_some()).count();
         assert!(kept > 64 && kept * size_of::<Transcript>() <= 64 * 4_000, "{kept} are kept");
@@ -327,9 +354,30 @@ mod tests {
     #[test]
     fn taking_leaves_nothing_and_copying_leaves_it() {
         let transcripts = Transcripts::new(1 << 20);
-        transcripts.put_by_tip(transcript(7));
+        transcripts.put(transcript(7));
         assert!(transcripts.copy(7).is_some());
         assert!(transcripts.take(7).is_some());
         assert!(transcripts.take(7).is_none());
+    }
+
+    #[test]
+    fn boundaries_divide_each_power_of_two_into_four() {
+        let boundaries: Vec<usize> = (0..9).map(PrefixHash::boundary).collect();
+        assert_eq!(boundaries, [256, 320, 384, 448, 512, 640, 768, 896, 1_024]);
+        for end in 0..5_000 {
+            let last = (0..40).take_while(|index| PrefixHash::boundary(*index) <= end).last();
+            assert_eq!(PrefixHash::last_before(end), last, "{end}");
+        }
+    }
+
+    #[test]
+    fn a_hash_is_that_of_the_leading_bytes_however_long_the_body_is() {
+        let body: Vec<u8> = (0..3_000_u32).map(|at| (at * at) as u8).collect();
+        let whole = PrefixHash::new(7, &body);
+        for end in (0..=body.len()).step_by(97) {
+            let short = PrefixHash::new(7, &body[..end]);
+            assert_eq!((whole.of(&body, end), whole.bucket(end)), (short.of(&body, end), short.bucket(end)));
+            assert_ne!(PrefixHash::new(8, &body).of(&body, end), whole.of(&body, end), "another tenant");
+        }
     }
 }

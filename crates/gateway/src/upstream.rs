@@ -4,16 +4,18 @@
 //! simpler and wider.
 
 mod connect;
+mod line;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
-use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
 
 pub(crate) use connect::{Connector, Origin};
+use line::Line;
 
 use crate::outgoing::Outgoing;
 use crate::within::within;
@@ -41,14 +43,14 @@ pub(crate) struct Pool {
 
 #[derive(Debug)]
 struct Idle {
-    sender: SendRequest<Outgoing>,
+    line: Line,
     since: Instant,
 }
 
 /// A connection that is busy with an answer. Giving it back lets another request use it.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    sender: SendRequest<Outgoing>,
+    line: Line,
     origin: Origin,
     pool: Pool,
 }
@@ -77,15 +79,15 @@ impl Pool {
         limit: Duration,
         again: Option<&dyn AnotherRequest>,
     ) -> Result<(Response<Incoming>, Lease), Unreachable> {
+        after_you().await;
         // What cannot be sent again, for it comes from the client as it goes, gets a connection that is surely alive.
-        while let Some(mut sender) = again.and_then(|_| self.take(origin)) {
+        while let Some(mut line) = again.and_then(|_| self.take(origin)) {
             // One whose last request is still being uploaded, for its answer came early, is of no use to anyone.
-            if !matches!(within(Self::SLOWEST_READY, sender.ready()).await, Ok(Ok(()))) {
+            if !matches!(within(Self::SLOWEST_READY, line.ready()).await, Ok(Ok(()))) {
                 continue;
             }
-            let sent = within(limit, sender.try_send_request(request)).await;
-            let mut failed = match sent {
-                Ok(Ok(response)) => return Ok((response, self.lease(origin, sender))),
+            let mut failed = match within(limit, line.send(request)).await {
+                Ok(Ok(response)) => return Ok((response, self.lease(origin, line))),
                 Ok(Err(failed)) => failed,
                 Err(_) => return Err(Unreachable::TimedOut(origin.to_string().into(), limit)),
             };
@@ -98,10 +100,10 @@ impl Pool {
                 _ => return Err(Unreachable::Broken(origin.to_string().into(), failed.into_error())),
             }
         }
-        let mut sender = self.connector.connect(origin).await?;
-        match within(limit, sender.send_request(request)).await {
-            Ok(Ok(response)) => Ok((response, self.lease(origin, sender))),
-            Ok(Err(error)) => Err(Unreachable::Broken(origin.to_string().into(), error)),
+        let mut line = self.connector.connect(origin).await?;
+        match within(limit, line.send(request)).await {
+            Ok(Ok(response)) => Ok((response, self.lease(origin, line))),
+            Ok(Err(failed)) => Err(Unreachable::Broken(origin.to_string().into(), failed.into_error())),
             Err(_) => Err(Unreachable::TimedOut(origin.to_string().into(), limit)),
         }
     }
@@ -110,39 +112,61 @@ impl Pool {
     pub(crate) fn sweep(&self) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         for connections in idle.values_mut() {
-            connections.retain(|idle| idle.since.elapsed() < Self::MAX_IDLE && !idle.sender.is_closed());
+            connections.retain_mut(|idle| idle.since.elapsed() < Self::MAX_IDLE && idle.line.is_open());
         }
         idle.retain(|_, connections| !connections.is_empty());
     }
 
-    fn take(&self, origin: &Origin) -> Option<SendRequest<Outgoing>> {
+    fn take(&self, origin: &Origin) -> Option<Line> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let connections = idle.get_mut(origin)?;
-        while let Some(last) = connections.pop() {
-            if !last.sender.is_closed() && last.since.elapsed() < Self::MAX_IDLE {
-                return Some(last.sender);
-            }
-        }
-        None
+        let last = idle.get_mut(origin)?.pop()?;
+        // The newest comes first, so the others are older still; they are closed when it is time to.
+        (last.since.elapsed() < Self::MAX_IDLE).then_some(last.line)
     }
 
-    fn lease(&self, origin: &Origin, sender: SendRequest<Outgoing>) -> Lease {
-        Lease { sender, origin: origin.clone(), pool: self.clone() }
+    fn lease(&self, origin: &Origin, line: Line) -> Lease {
+        Lease { line, origin: origin.clone(), pool: self.clone() }
     }
 }
 
 impl Lease {
+    /// Polls what comes on this connection, and moves its bytes.
+    pub(crate) fn poll<T>(
+        &mut self,
+        context: &Context<'_>,
+        mut work: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.line.poll(context, |_, context| work(context))
+    }
+
     /// The answer was read to its end: the connection is free again.
     pub(crate) fn give_back(self) {
-        if self.sender.is_closed() {
-            return;
-        }
+        self.line.rest();
         let mut idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let connections = idle.entry(self.origin).or_default();
         if connections.len() < Pool::MAX_IDLE_PER_ORIGIN {
-            connections.push(Idle { sender: self.sender, since: Instant::now() });
+            connections.push(Idle { line: self.line, since: Instant::now() });
         }
     }
+
+    /// The connection changes its protocol: it goes on by itself.
+    pub(crate) fn let_go(self) {
+        self.line.run_by_itself();
+    }
+}
+
+/// Lets everyone go first who is ready now, so that what is sent is sent together: whoever receives it is woken once
+/// and not for each request, and the processor goes on with instructions that it has at hand.
+async fn after_you() {
+    let mut waited = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Makes the same request again.

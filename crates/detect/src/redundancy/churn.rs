@@ -40,7 +40,7 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
             // The very same call with another answer: it moves.
             () if print.call == now.call && !same_failure(print, now) => Sight::Other,
             () if print.tool != now.tool => Sight::Unrelated,
-            () => Sight::same_if(same_failure(print, now) && near_args(print, now, 0.5)),
+            () => Sight::same_if(same_failure(print, now) && near_args(window, print, now, 0.5)),
         },
     );
     let row = occurrences(
@@ -85,8 +85,8 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
         |print| {
             let same = print.tool == now.tool
                 && print.outcome.result == now.outcome.result
-                && print.words.all.jaccard(&now.words.all) >= 0.8
-                && same_names(print, now);
+                && window.vocabulary.likeness(&print.words, &now.words) >= 0.8
+                && same_names(window, print, now);
             Sight::same_if(same)
         },
     );
@@ -123,7 +123,11 @@ pub(super) fn put_aside(window: &Window, now: &Print) -> Option<Sighting> {
         window.earlier(now).take(LONG_REACH - 1),
         now,
         |print| print.fresh_write && print.is_write(),
-        |print| Sight::same_if(is_put_aside(print) && print.tool == now.tool && near_args(print, now, 0.6)),
+        |print| {
+            Sight::same_if(
+                is_put_aside(print) && print.tool == now.tool && near_args(window, print, now, 0.6),
+            )
+        },
     );
     PUT_ASIDE.sight(|| identity(now.tool, 1), now, steps)
 }
@@ -139,7 +143,9 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
         now,
         |print| print.fresh_write && print.is_write(),
         |print| {
-            let alike = || print.words.all.jaccard(&now.words.all) >= 0.6 && same_names(print, now);
+            let alike = || {
+                window.vocabulary.likeness(&print.words, &now.words) >= 0.6 && same_names(window, print, now)
+            };
             // What was answered in another way has moved on.
             let moved_on = print.outcome.facts.failed != now.outcome.facts.failed;
             Sight::same_if(print.tool == now.tool && is_question(print) && !moved_on && alike())
@@ -166,13 +172,13 @@ fn same_failure(print: &Print, now: &Print) -> bool {
 }
 
 /// Whether two calls name the same numbers, people and things: "page 3" is not "page 4".
-fn same_names(print: &Print, now: &Print) -> bool {
-    print.words.names.jaccard(&now.words.names) >= 0.8
+fn same_names(window: &Window, print: &Print, now: &Print) -> bool {
+    window.vocabulary.likeness_of_names(&print.words, &now.words) >= 0.8
 }
 
 /// Arguments that differ in a few words, or in numbers only.
-fn near_args(print: &Print, now: &Print, alike: f32) -> bool {
-    print.shape == now.shape || print.words.all.jaccard(&now.words.all) >= alike
+fn near_args(window: &Window, print: &Print, now: &Print, alike: f32) -> bool {
+    print.shape == now.shape || window.vocabulary.likeness(&print.words, &now.words) >= alike
 }
 
 /// What repeats is the tool with its outcome, since the arguments change.

@@ -19,13 +19,15 @@ const MIN_WORDS: u32 = 4;
 
 /// One speaker says the same again, and nothing new came from outside.
 pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
-    if now.form != Form::Text || now.words.all.len() == 0 {
+    if now.form != Form::Text || window.vocabulary.count(&now.words) == 0 {
         return None;
     }
     let texts = || window.earlier(now).take(REACH);
     let same = occurrences(texts(), now, |_| false, |print| Sight::same_if(says_the_same(print, now)));
-    let near = occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(print, now, 0.9)));
-    let alike = occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(print, now, 0.6)));
+    let near =
+        occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(window, print, now, 0.9)));
+    let alike =
+        occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(window, print, now, 0.6)));
     let canned = occurrences(texts(), now, learned, |print| Sight::same_if(gets_the_same_reply(print, now)));
     let identity = || Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
     let sightings = [
@@ -46,13 +48,13 @@ fn gets_the_same_reply(print: &Print, now: &Print) -> bool {
     print.form == Form::Text && now.outcome.result != 0 && print.outcome.result == now.outcome.result
 }
 
-fn speaks_alike(print: &Print, now: &Print, alike: f32) -> bool {
+fn speaks_alike(window: &Window, print: &Print, now: &Print, alike: f32) -> bool {
     print.form == Form::Text
         && print.speaker == now.speaker
-        && now.words.all.len() >= MIN_WORDS
+        && window.vocabulary.count(&now.words) >= MIN_WORDS
         && !now.carries_code
-        && print.words.all.jaccard(&now.words.all) >= alike
-        && print.words.names.jaccard(&now.words.names) >= 0.5
+        && window.vocabulary.likeness(&print.words, &now.words) >= alike
+        && window.vocabulary.likeness_of_names(&print.words, &now.words) >= 0.5
 }
 
 /// A call that was new and went well: whoever speaks after it speaks about something new.

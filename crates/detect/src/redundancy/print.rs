@@ -7,6 +7,7 @@ use crate::fingerprint::{Fingerprint, with_call};
 use crate::outcome::Outcome;
 use crate::redundancy::label::Label;
 use crate::redundancy::rules::Rules;
+use crate::redundancy::vocabulary::Kept;
 use crate::step::{Role, Step};
 use crate::words::{Words, hash_bytes, hash_without_digits};
 
@@ -31,8 +32,8 @@ pub(super) struct Print {
     pub(super) call: Fingerprint,
     /// The arguments (or the text) with numbers folded.
     pub(super) shape: u64,
-    /// The words of the arguments (or of the text).
-    pub(super) words: Words,
+    /// The words of the arguments (or of the text), as far as they are compared with others.
+    pub(super) words: Kept,
     /// Numbers in the arguments.
     pub(super) numbers: [i64; 4],
     pub(super) does: CallFacts,
@@ -63,7 +64,9 @@ pub(super) enum Form {
 }
 
 impl Print {
-    pub(super) fn of(step: &Step<'_>, outcome: Outcome, rules: &Rules) -> Self {
+    /// The print of a step, and its words.
+    pub(super) fn of(step: &Step<'_>, outcome: Outcome, rules: &Rules) -> (Self, Words) {
+        let mut words = Words::default();
         let mut print = Self {
             index: 0,
             round: 0,
@@ -74,7 +77,7 @@ impl Print {
             label: Label::default(),
             call: Fingerprint::default(),
             shape: 0,
-            words: Words::default(),
+            words: Kept::NONE,
             numbers: [0; 4],
             does: CallFacts::default(),
             outcome,
@@ -98,7 +101,7 @@ impl Print {
             with_call(tool, step.args, loop_key, |call, canonical| {
                 print.call = call;
                 print.shape = hash_without_digits(canonical);
-                print.words = Words::of_args(canonical);
+                words = Words::of_args(canonical);
                 print.numbers = numbers(canonical);
                 print.does = CallFacts::read(tool, canonical, profile.and_then(|profile| profile.effect));
             });
@@ -116,11 +119,11 @@ impl Print {
         } else {
             let text = step.thought.unwrap_or_default();
             print.carries_code = text.contains("```");
-            print.words = Words::of_text(text);
+            words = Words::of_text(text);
             print.shape = hash_without_digits(text.trim().as_bytes());
             print.call = Fingerprint::of_bytes(b"text", text.trim().as_bytes());
         }
-        print
+        (print, words)
     }
 
     /// The same call and the same result.

@@ -3,19 +3,24 @@
 use std::collections::VecDeque;
 
 use crate::redundancy::print::{Form, Print};
+use crate::redundancy::vocabulary::Vocabulary;
 
 /// A bounded window of prints.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Window {
     prints: VecDeque<Print>,
+    /// The words of its steps.
+    pub(super) vocabulary: Vocabulary,
     /// Steps before this index stand behind new words from outside: only failures still count.
     fresh_from: usize,
 }
 
 impl Window {
     pub(super) fn push(&mut self, print: Print, capacity: usize) {
-        if self.prints.len() >= capacity {
-            self.prints.pop_front();
+        if self.prints.len() >= capacity
+            && let Some(oldest) = self.prints.pop_front()
+        {
+            self.vocabulary.release(&oldest.words);
         }
         self.prints.push_back(print);
     }
@@ -65,7 +70,8 @@ impl Window {
 
     /// Forgets the steps of `round` and later ones: the round is played again.
     pub(super) fn roll_back(&mut self, round: u64) {
-        while self.prints.back().is_some_and(|print| print.round >= round) {
+        while let Some(last) = self.prints.back().filter(|print| print.round >= round) {
+            self.vocabulary.release(&last.words);
             self.prints.pop_back();
         }
     }
@@ -98,11 +104,12 @@ impl Window {
 
     /// How many bytes the prints take.
     pub(super) fn bytes(&self) -> usize {
-        self.prints.capacity() * size_of::<Print>()
+        self.prints.capacity() * size_of::<Print>() + self.vocabulary.bytes()
     }
 
     pub(super) fn clear(&mut self) {
         self.prints.clear();
+        self.vocabulary.clear();
         self.fresh_from = 0;
     }
 }

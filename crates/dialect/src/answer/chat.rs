@@ -1,9 +1,6 @@
 //! Chat completions: whole answers and the chunks of a stream, which differ in one word.
 
-use std::fmt;
-
 use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor};
 
 use super::Scribe;
 use crate::Usage;
@@ -11,20 +8,14 @@ use crate::content;
 use crate::json::{Cursor, Json, string};
 
 /// A chunk, or all of an answer.
-#[derive(Deserialize)]
+#[derive(Default)]
 pub(crate) struct Chunk<'a> {
-    #[serde(borrow)]
     pub(crate) id: Option<Json<'a>>,
-    #[serde(borrow)]
     pub(crate) model: Option<Json<'a>>,
-    #[serde(borrow)]
     pub(crate) created: Option<Json<'a>>,
-    #[serde(borrow)]
     pub(crate) choices: Option<Choices<'a>>,
-    #[serde(borrow)]
     pub(crate) usage: Option<Json<'a>>,
     /// Bytes without a meaning that hide how long a chunk is.
-    #[serde(borrow)]
     pub(crate) obfuscation: Option<Json<'a>>,
 }
 
@@ -35,26 +26,19 @@ pub(crate) struct Choices<'a> {
     others: Vec<Choice<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default)]
 pub(crate) struct Choice<'a> {
-    index: Option<u64>,
-    #[serde(alias = "message", borrow)]
+    index: u64,
     delta: Option<Delta<'a>>,
-    #[serde(borrow)]
     finish_reason: Option<Json<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default)]
 struct Delta<'a> {
-    #[serde(borrow)]
     content: Option<Json<'a>>,
-    #[serde(borrow)]
     refusal: Option<Json<'a>>,
-    #[serde(alias = "reasoning", borrow)]
     reasoning_content: Option<Json<'a>>,
-    #[serde(borrow)]
     tool_calls: Option<Json<'a>>,
-    #[serde(borrow)]
     function_call: Option<Json<'a>>,
 }
 
@@ -82,18 +66,40 @@ struct Function<'a> {
 pub(crate) struct Indices(Vec<(Option<u64>, usize)>);
 
 pub(crate) fn read_whole(body: &str, scribe: &mut Scribe) -> Option<()> {
-    let chunk: Chunk<'_> = serde_json::from_str(body).ok()?;
+    let chunk = Chunk::parse(body)?;
     chunk.choices.as_ref()?;
     chunk.read(scribe, &mut Indices::default());
     Some(())
 }
 
 impl<'a> Chunk<'a> {
+    /// Reads a chunk; `None` when it is none.
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        let (mut chunk, mut choices) = (Self::default(), None);
+        let mut cursor = Cursor::new(text);
+        cursor
+            .members(|key, value| match key {
+                "id" => chunk.id = Some(value),
+                "model" => chunk.model = Some(value),
+                "created" => chunk.created = Some(value),
+                "choices" => choices = Some(value),
+                "usage" => chunk.usage = Some(value),
+                "obfuscation" => chunk.obfuscation = Some(value),
+                _ => {}
+            })
+            .ok()?;
+        cursor.end().ok()?;
+        if let Some(choices) = choices {
+            chunk.choices = Some(Choices::parse(choices)?);
+        }
+        Some(chunk)
+    }
+
     /// The words of a chunk that has nothing but words of the first choice, and whether they are thought.
     pub(crate) fn only_words(&self) -> Option<(Json<'a>, bool)> {
         let choices = self.choices.as_ref()?;
         let choice = choices.first.as_ref().filter(|_| choices.others.is_empty() && self.usage.is_none())?;
-        if choice.index.unwrap_or_default() > 0 || choice.finish_reason.is_some() {
+        if choice.index > 0 || choice.finish_reason.is_some() {
             return None;
         }
         let delta = choice.delta.as_ref()?;
@@ -121,7 +127,7 @@ impl<'a> Chunk<'a> {
 
 impl Choice<'_> {
     fn read(&self, scribe: &mut Scribe, indices: &mut Indices) {
-        if self.index.unwrap_or_default() > 0 {
+        if self.index > 0 {
             // Only the first choice is followed, and a stream with several is not cut: all would have to end.
             scribe.stop_watching();
             let delta = self.delta.iter();
@@ -193,26 +199,54 @@ impl Indices {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Elements;
-        impl<'de> Visitor<'de> for Elements {
-            type Value = Choices<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of choices")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
-                let mut choices = Choices { first: elements.next_element()?, others: Vec::new() };
-                if choices.first.is_some() {
-                    while let Some(choice) = elements.next_element()? {
-                        choices.others.push(choice);
-                    }
-                }
-                Ok(choices)
+impl<'a> Choices<'a> {
+    fn parse(list: Json<'a>) -> Option<Self> {
+        let mut choices = Self::default();
+        let mut cursor = Cursor::new(list.get());
+        cursor.open(b'[').ok()?;
+        while cursor.has_element(b']').ok()? {
+            let choice = Choice::parse(&mut cursor)?;
+            match &mut choices.first {
+                None => choices.first = Some(choice),
+                Some(_) => choices.others.push(choice),
             }
         }
-        deserializer.deserialize_seq(Elements)
+        Some(choices)
+    }
+}
+
+impl<'a> Choice<'a> {
+    fn parse(cursor: &mut Cursor<'a>) -> Option<Self> {
+        let (mut choice, mut index, mut delta) = (Self::default(), None, None);
+        cursor
+            .members(|key, value| match key {
+                "index" => index = Some(value),
+                "delta" | "message" => delta = Some(value),
+                "finish_reason" => choice.finish_reason = Some(value),
+                _ => {}
+            })
+            .ok()?;
+        choice.index = index.map_or(Some(0), |index| index.get().parse().ok())?;
+        if let Some(delta) = delta {
+            choice.delta = Some(Delta::parse(delta)?);
+        }
+        Some(choice)
+    }
+}
+
+impl<'a> Delta<'a> {
+    fn parse(object: Json<'a>) -> Option<Self> {
+        let mut delta = Self::default();
+        Cursor::new(object.get())
+            .members(|key, value| match key {
+                "content" => delta.content = Some(value),
+                "refusal" => delta.refusal = Some(value),
+                "reasoning_content" | "reasoning" => delta.reasoning_content = Some(value),
+                "tool_calls" => delta.tool_calls = Some(value),
+                "function_call" => delta.function_call = Some(value),
+                _ => {}
+            })
+            .ok()?;
+        Some(delta)
     }
 }

@@ -29,7 +29,7 @@ impl Stream {
             self.complete = true;
             return;
         }
-        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else { return };
+        let Some(chunk) = Chunk::parse(data) else { return };
         chunk.read(scribe, &mut self.indices);
         if let Some((words, is_thought)) = chunk.only_words() {
             let template = Template::of(data, [Some(words), chunk.obfuscation, None]);

@@ -75,25 +75,25 @@ fn a_restarted_gateway_gives_the_same_session_to_the_same_first_words() {
 
 #[test]
 fn strikes_are_the_larger_of_what_is_shown_and_kept() {
-    let mut session = Session::new(1, NOW);
+    let mut session = Session::new(SessionKey(1), 1, NOW);
     assert_eq!([1, 3, 0, 2, 4].map(|shown| session.strike(7, shown)), [1, 3, 3, 3, 4]);
     assert_eq!(session.strike(8, 0), 0, "another loop starts at the bottom");
 }
 
 #[test]
 fn strikes_of_the_oldest_loops_are_forgotten() {
-    let mut session = Session::new(1, NOW);
+    let mut session = Session::new(SessionKey(1), 1, NOW);
     for identity in 0..100 {
         session.strike(identity, 2);
     }
-    assert_eq!(session.strikes.len(), Session::MAX_STRIKES);
+    assert_eq!(session.trouble.as_ref().unwrap().strikes.len(), Session::MAX_STRIKES);
     assert_eq!(session.strike(99, 0), 2);
     assert_eq!(session.strike(3, 0), 0);
 }
 
 #[test]
 fn an_unchanged_transcript_is_refused_until_the_time_is_up_then_let_through_once() {
-    let mut session = Session::new(1, NOW);
+    let mut session = Session::new(SessionKey(1), 1, NOW);
     assert_eq!(session.after_refusal(5, NOW), AfterRefusal::Judge);
     session.refuse(5, Timestamp::from_secs(60));
     assert_eq!(session.after_refusal(5, Timestamp::from_millis(30_001)), AfterRefusal::Refuse(30));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use loopbreaker_config::BaseUrl;
 use rustls::pki_types::ServerName;
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::Unreachable;
-use crate::outgoing::Outgoing;
+use super::line::Line;
 use crate::within::within;
 
 /// A host that connections go to. Cheap to clone.
@@ -68,7 +68,7 @@ impl Connector {
         Ok(Self { tls: TlsConnector::from(Arc::new(config)) })
     }
 
-    pub(super) async fn connect(&self, origin: &Origin) -> Result<SendRequest<Outgoing>, Unreachable> {
+    pub(super) async fn connect(&self, origin: &Origin) -> Result<Line, Unreachable> {
         let failed = |error: &dyn fmt::Display| {
             Unreachable::Connect(origin.to_string().into(), error.to_string().into())
         };
@@ -92,11 +92,8 @@ impl Connector {
 
 async fn handshake(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-) -> Result<SendRequest<Outgoing>, hyper::Error> {
+) -> Result<Line, hyper::Error> {
     let (sender, connection) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(async move {
-        // Whoever waits for an answer on this connection is told by it, so there is nothing left to say here.
-        drop(connection.with_upgrades().await);
-    });
-    Ok(sender)
+    // Whoever waits for an answer on this connection is told by it, so there is nothing left to say at its end.
+    Ok(Line::new(sender, async move { drop(connection.with_upgrades().await) }))
 }
