@@ -49,6 +49,8 @@ pub(crate) struct Passing {
     first_chunk: Option<Instant>,
     /// What we say after the provider's last words.
     last_words: Option<Bytes>,
+    /// Why the answer broke off, until that is told.
+    broken: Option<hyper::Error>,
     chant: Option<Chant>,
 }
 
@@ -95,6 +97,7 @@ impl Passing {
             when_over: Some(when_over),
             first_chunk: None,
             last_words: None,
+            broken: None,
             chant: None,
         }
     }
@@ -170,6 +173,9 @@ impl Body for Passing {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
         loop {
+            if let Some(error) = this.broken.take() {
+                return Poll::Ready(Some(Err(error)));
+            }
             let Some(inner) = &mut this.inner else {
                 return Poll::Ready(this.last_words.take().map(|words| Ok(Frame::data(words))));
             };
@@ -186,7 +192,10 @@ impl Body for Passing {
                 Some(Err(error)) => {
                     this.inner = None;
                     this.over(End::Broken);
-                    return Poll::Ready(Some(Err(error)));
+                    // What came before the break goes out first: the head, perhaps, and the beginning.
+                    this.broken = Some(error);
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
                 }
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(piece) => {
@@ -207,7 +216,9 @@ impl Body for Passing {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.as_ref().is_none_or(Body::is_end_stream) && self.last_words.is_none()
+        self.inner.as_ref().is_none_or(Body::is_end_stream)
+            && self.last_words.is_none()
+            && self.broken.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
