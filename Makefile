@@ -1,6 +1,6 @@
 # `make run` and `make test` set up what is missing by themselves. `make help` lists everything.
 .DEFAULT_GOAL := help
-.PHONY: help setup dashboard run demo test e2e browser screenshots lint fmt doc bench bench-gateway \
+.PHONY: help setup dashboard run demo test e2e browser browser-long screenshots lint fmt doc bench bench-gateway \
 	bench-observatory bench-semantic bench-instructions quality mutants replay-2gb clean
 
 help: ## this list
@@ -41,6 +41,16 @@ browser: dashboard ## only the dashboard's tests in a real Chromium
 	@scripts/setup.sh tests
 	cargo build --quiet --bins
 	cd dashboard && npm run --silent browser
+
+browser-long: dashboard ## the dashboard under 500 events a second for ten minutes; MINUTES=n
+	@scripts/setup.sh tests
+	cargo build --quiet --bins
+	cd dashboard && LONG=1 npm run --silent browser -- browser/scale.test.ts
+
+screenshots: dashboard ## pictures of every screen, light and dark, into docs/screens
+	@scripts/setup.sh tests
+	cargo build --quiet --bins
+	scripts/screenshots.sh
 
 lint: setup ## lints of every crate
 	cargo clippy --workspace --all-targets -- -D warnings

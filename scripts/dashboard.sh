@@ -11,7 +11,7 @@ if ! cmp -s package-lock.json node_modules/installed.json; then
   npm ci --ignore-scripts --loglevel=error
   cp package-lock.json node_modules/installed.json
 fi
-made_from=(src public index.html package-lock.json vite.config.ts svelte.config.js tsconfig.json)
+made_from=(src scripts public index.html package-lock.json vite.config.ts svelte.config.js tsconfig.json)
 if [ ! -f dist/index.html ] || [ -n "$(find "${made_from[@]}" -newer dist/index.html -print -quit)" ]; then
   say "building"
   npm run --silent build

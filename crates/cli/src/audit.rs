@@ -48,13 +48,13 @@ fn verify(args: &VerifyArgs) -> Result<Exit, Failure> {
     let mut out = io::stdout().lock();
     match (&check, args.json) {
         (AuditCheck::Intact { entries }, true) => {
-            writeln!(out, "{}", json!({ "intact": true, "entries": entries }))?
+            writeln!(out, "{}", json!({ "intact": true, "entries": entries }))?;
         }
         (AuditCheck::Broken { seq }, true) => {
-            writeln!(out, "{}", json!({ "intact": false, "broken_at": seq }))?
+            writeln!(out, "{}", json!({ "intact": false, "broken_at": seq }))?;
         }
         (AuditCheck::Intact { entries }, false) => {
-            writeln!(out, "{entries} entries, and the chain is whole")?
+            writeln!(out, "{entries} entries, and the chain is whole")?;
         }
         (AuditCheck::Broken { seq }, false) => {
             writeln!(out, "the chain is broken: entry {seq} is not as it was written, or is missing")?;

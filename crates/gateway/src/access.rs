@@ -218,8 +218,13 @@ mod tests {
     use crate::state::today;
 
     fn admin() -> Admin {
-        let hash =
-            |token: &str| Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let hash = |token: &str| {
+            let [high, low] = [0, 16].map(|at| {
+                let half = Sha256::digest(token)[at..at + 16].try_into().unwrap();
+                u128::from_be_bytes(half)
+            });
+            format!("{high:032x}{low:032x}")
+        };
         let text = format!(
             "admin: {{ tokens: [{{ role: operator, sha256: {} }}, {{ role: viewer, sha256: {} }}] }}",
             hash("op"),

@@ -184,7 +184,9 @@ impl Transcripts {
             self.shard(u128::from(bucket)).know(bucket, known);
         }
         let evicted = self.shard(transcript.tip).put(transcript, self.max_bytes);
-        evicted.iter().for_each(|evicted| self.forget(evicted));
+        for evicted in &evicted {
+            self.forget(evicted);
+        }
     }
 
     /// A transcript that is not kept any more is not looked for by its bytes either.
@@ -217,6 +219,7 @@ impl Shard {
     }
 
     /// Keeps a transcript, and gives back those that have no room any more.
+    #[expect(clippy::vec_box, reason = "they are kept in boxes, and moved as such")]
     fn put(&mut self, transcript: Box<Transcript>, max_bytes: usize) -> Vec<Box<Transcript>> {
         self.bytes += transcript.bytes();
         let mut evicted = Vec::new();

@@ -34,9 +34,9 @@ pub(crate) fn redact(log: &mut DecisionLog, keep_prompts: bool) {
 pub(crate) fn redact_text(text: &str, keep_prompts: bool) -> String {
     let mut text = text.to_owned();
     if keep_prompts {
-        mask_in(&mut text)
+        mask_in(&mut text);
     } else {
-        hash_in(&mut text)
+        hash_in(&mut text);
     }
     text
 }

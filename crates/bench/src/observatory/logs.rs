@@ -25,7 +25,7 @@ impl Logs {
     }
 
     /// A word that stands in few logs.
-    pub(crate) fn rare_word(&self) -> &'static str {
+    pub(crate) const fn rare_word() -> &'static str {
         "zeitgeist"
     }
 
@@ -42,8 +42,8 @@ impl Logs {
             words.join(" ")
         };
         let (intent, thought, input, output) = (words(6), words(20), words(8), words(40));
-        let rare = if number.is_multiple_of(RARE) { self.rare_word() } else { "" };
-        let status = if looping || number % 7 == 0 { "failure" } else { "success" };
+        let rare = if number.is_multiple_of(RARE) { Self::rare_word() } else { "" };
+        let status = if looping || number.is_multiple_of(7) { "failure" } else { "success" };
         let (high, low) = (random.next(), random.next());
         let trace = format!(
             "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",

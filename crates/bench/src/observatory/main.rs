@@ -71,7 +71,7 @@ fn run(out: &mut dyn Write) -> io::Result<bool> {
         ("GET /sessions", "/sessions?limit=50".to_owned()),
         ("GET /sessions, loops only", "/sessions?state=loop&limit=50".to_owned()),
         ("search, a frequent word", "/search?q=parser&limit=50".to_owned()),
-        ("search, a rare word", format!("/search?q={}&limit=50", logs.rare_word())),
+        ("search, a rare word", format!("/search?q={}&limit=50", Logs::rare_word())),
         ("search, two words and a filter", "/search?q=parser+missing&status=failure&limit=50".to_owned()),
         ("GET /overview", "/overview".to_owned()),
     ] {

@@ -55,8 +55,9 @@ impl Times {
 
     /// Milliseconds below which this share of the calls stays.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
-        let at = ((self.0.len() as f64 - 1.0).max(0.0) * share).round();
-        self.0.get(at as usize).map_or(0.0, |time| time.as_secs_f64() * 1_000.0)
+        #[expect(clippy::cast_sign_loss, reason = "a place in a list is not negative")]
+        let at = ((self.0.len() as f64 - 1.0).max(0.0) * share).round() as usize;
+        self.0.get(at).map_or(0.0, |time| time.as_secs_f64() * 1_000.0)
     }
 
     /// The middle, and in brackets what one in twenty exceeds.

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_place_that_was_released_is_used_again() {
-        let long: String = (0..40).map(|number| format!("word{number} ")).collect();
+        let long = (0..40).map(|number| format!("word{number}")).collect::<Vec<_>>().join(" ");
         let mut vocabulary = Vocabulary::default();
         for _ in 0..100 {
             let kept = vocabulary.keep(&Words::of_text(&long));

@@ -57,7 +57,7 @@ impl Clerk {
                 }
             }
             Entry::Judged(who, judged) => self.judged(&who, judged),
-            Entry::Answered(who, answered) => self.answered(&who, *answered),
+            Entry::Answered(who, answered) => self.answered(&who, &answered),
             Entry::Refused(who, refused) => self.refused(&who, &refused),
             Entry::Paused(who, session, reason) => {
                 let order = Order::Pause { reason };
@@ -106,7 +106,7 @@ impl Clerk {
         self.note(who, log);
     }
 
-    fn answered(&mut self, who: &Who, answered: Answered) {
+    fn answered(&mut self, who: &Who, answered: &Answered) {
         let run = self.runs.get_or_insert_mut(who.key, Run::default);
         (run.round, run.parent) = (None, run.newest);
         let text = Some(answered.answer.text.as_str()).filter(|text| !text.trim_ascii().is_empty());

@@ -43,7 +43,7 @@ impl Line {
         if self.sender.is_ready() {
             return Ok(());
         }
-        poll_fn(|context| self.poll(context, |sender, context| sender.poll_ready(context))).await
+        poll_fn(|context| self.poll(context, SendRequest::poll_ready)).await
     }
 
     /// Sends a request and waits until its answer begins.
