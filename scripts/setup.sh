@@ -78,6 +78,7 @@ for tool in "$@"; do
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || install_package postgresql \
       || fail "PostgreSQL is missing (keeps decisions): on Debian install \`postgresql\`"
     "$(dirname "$0")/redis-stack.sh" >/dev/null
+    "$(dirname "$0")/onnxruntime.sh" >/dev/null
     python3 -c 'import ensurepip' 2>/dev/null || install_package python3-venv \
       || fail "Python cannot make virtual environments: on Debian install \`python3-venv\`"
     continue
