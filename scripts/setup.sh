@@ -75,6 +75,7 @@ for tool in "$@"; do
     need redis-server redis-server "keeps vectors for the semantic detector"
     need chromium chromium "shows the dashboard"
     need strace strace "shows in which order decisions reach the disk"
+    need curl curl "runs an example"
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || install_package postgresql \
       || fail "PostgreSQL is missing (keeps decisions): on Debian install \`postgresql\`"
     "$(dirname "$0")/redis-stack.sh" >/dev/null
