@@ -239,3 +239,30 @@ def test_the_gateway_goes_on_when_the_store_cannot_be_opened(lab, tmp_path):
     ready = gateway.ready()
     assert ready["status"] == "degraded" and "store" in ready["degraded"]
     assert Api(gateway.url).call("GET", "/sessions")[0] == 503
+
+
+def test_budgets_are_shown_against_their_limits(lab):
+    mock = lab.mock()
+    mock.script({"text": "hello"})
+    rule = {"id": "run", "key": "session", "cost_usd": 0.5, "warn_at": 0.8, "on_exceed": "pause"}
+    gateway = lab.gateway(mock, {"policies": [{"id": "agents", "spec": {"rules": [rule]}}]})
+    agent = Chat(gateway.url, headers={"X-Session-ID": "run-1"})
+    agent.user("hi")
+    agent.ask()
+    api = Api(gateway.url)
+    spent = until(lambda: api.call("GET", "/sessions/run-1")[1].get("cost_usd"))
+    (budget,) = api.get("/budgets")["budgets"]
+    assert (budget["policy"], budget["rule"], budget["value"], budget["state"]) == ("agents", "run", "run-1", "ok")
+    assert (budget["limit_usd"], budget["used_usd"]) == (0.5, pytest.approx(spent))
+
+
+def test_the_probe_says_whether_a_loop_would_be_stopped(lab):
+    mock = lab.mock()
+    probed = Api(lab.gateway(mock).url).call("POST", "/probe", {})[1]
+    assert (probed["alive"], probed["enforced"]) == (True, True)
+    assert [request["verdict"] for request in probed["requests"]] == [
+        "allow", "allow", "warn", "hint", "hint", "throttle", "reject",
+    ]
+    shadow = Api(lab.gateway(mock, {"global_shadow": True}).url).call("POST", "/probe", {})[1]
+    assert (shadow["alive"], shadow["enforced"]) == (True, False)
+    assert mock.requests() == []

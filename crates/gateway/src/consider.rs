@@ -312,6 +312,7 @@ fn look<'s>(
             settings.prices.cost(family(dialect), case.model.as_deref(), &tokens).micros;
     }
     let charges = Charges::of(&case.policies, &keys, case.estimate);
+    charges.make_known(&shared.accounts, &keys);
     for proposal in charges.check(&shared.ledger, case.now) {
         verdict.combine(proposal);
     }

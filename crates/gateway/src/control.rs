@@ -66,6 +66,13 @@ impl Worker {
         if request.uri().path() == "/api/v1/whoami" {
             return self.who_am_i(&visitor);
         }
+        if request.uri().path() == "/api/v1/probe" {
+            return match (request.method(), &visitor.caller.operator) {
+                (&Method::POST, Some(_)) => self.probe(),
+                (&Method::POST, None) => json_error(403, "forbidden", "this needs the role `operator`"),
+                _ => json_error(405, "method_not_allowed", "use POST"),
+            };
+        }
         if is_order(request.uri().path()) {
             return self.operate(request, visitor).await;
         }

@@ -58,6 +58,12 @@ impl Policies for Governed {
         read(id, spec).map(|policy| policy.to_json()["spec"].clone())
     }
 
+    fn budgets(&self) -> Value {
+        let shared = self.0.upgrade();
+        let budgets = shared.map(|shared| shared.accounts.list(&shared.ledger, shared.now()));
+        json!({ "budgets": budgets.unwrap_or_default() })
+    }
+
     fn replace(&self, overrides: &[(String, Value)]) {
         let Some(shared) = self.0.upgrade() else { return };
         // What was sound when it was kept may not be after an update; then the config's own policy stays.

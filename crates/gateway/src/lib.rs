@@ -10,6 +10,7 @@
 //! Nothing on it waits for a store, and whatever of ours fails lets the request through.
 
 mod access;
+mod accounts;
 mod answer;
 mod consider;
 mod control;
@@ -37,6 +38,7 @@ mod orders;
 mod outgoing;
 mod pauses;
 mod pipeline;
+mod probe;
 mod recency;
 mod reply;
 mod rewrite;

@@ -13,6 +13,7 @@ use loopbreaker_config::LimitKey;
 use loopbreaker_dialect::Refusal;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::accounts::Accounts;
 use crate::settings::{Applied, Budget};
 use crate::verdict::{Proposal, Refused};
 
@@ -58,6 +59,12 @@ impl Keys<'_> {
             }
         };
         text.as_bytes().into()
+    }
+
+    /// The values of limit keys, as people read them.
+    fn names(&self, keys: &[LimitKey]) -> String {
+        let names = keys.iter().map(|key| String::from_utf8_lossy(&self.value(key)).into_owned());
+        names.collect::<Vec<_>>().join(", ")
     }
 
     fn charge(&self, applied: &Applied<'_>, budget: &Budget, estimate: Estimate) -> Charge {
@@ -108,6 +115,15 @@ impl<'s> Charges<'s> {
             }
         }
         all
+    }
+
+    /// Makes the budgets of money known by the names of those whom they are for.
+    pub(crate) fn make_known(&self, accounts: &Accounts, keys: &Keys<'_>) {
+        for (charge, (applied, budget)) in self.charges.iter().zip(&self.of) {
+            if budget.limit.quantity == Quantity::Money {
+                accounts.charged(*charge, applied, budget, || keys.names(&budget.rule.keys));
+            }
+        }
     }
 
     /// What each enforced rule that is used up proposes.

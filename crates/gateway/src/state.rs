@@ -12,6 +12,7 @@ use loopbreaker_budget::{Breaker, Ledger};
 use loopbreaker_config::{Config, Policy};
 use loopbreaker_telemetry::{Level, Part, Telemetry};
 
+use crate::accounts::Accounts;
 use crate::govern::with_overrides;
 use crate::hints::Placements;
 use crate::holds::Holds;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) transcripts: Transcripts,
     pub(crate) identical: Arc<IdenticalRequests>,
     pub(crate) ledger: Ledger,
+    pub(crate) accounts: Accounts,
     pub(crate) holds: Arc<Holds>,
     pub(crate) pauses: Arc<Pauses>,
     pub(crate) orders: Arc<Orders>,
@@ -96,6 +98,7 @@ impl Shared {
             transcripts: Transcripts::new(Self::MAX_TRANSCRIPT_BYTES),
             identical: Arc::new(IdenticalRequests::new()),
             ledger: Ledger::new(Self::MAX_COUNTS),
+            accounts: Accounts::default(),
             holds: Arc::new(Holds::new(Arc::clone(&telemetry.metrics))),
             pauses,
             orders,
