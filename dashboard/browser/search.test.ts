@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { chain, looping, send } from "./agent";
+import { Agent, chain, looping, send } from "./agent";
 import { stage, until } from "./page";
 
 describe("costs", () => {
@@ -44,6 +44,35 @@ describe("costs", () => {
     await page.waitForURL(/cell=/);
     await page.getByRole("link", { name: "cost-a" }).click();
     await page.waitForURL(/#\/session\/cost-a/);
+  });
+});
+
+describe("budgets", () => {
+  const rule = { id: "run", key: "session", cost_usd: 0.5, warn_at: 0.8, on_exceed: "pause" };
+  const at = stage({ policies: [{ id: "agents", spec: { rules: [rule] } }] });
+
+  it("are shown against their limits, with the session that they are for", async () => {
+    await at.mock.script("dear", [{ text: "done" }]);
+    await new Agent(at.gateway, "dear", () => "").round(0);
+    const page = await at.open("#/cost");
+    const budgets = page.getByRole("region", { name: "Budgets" });
+    await budgets.getByText("of $0.50").waitFor();
+    expect(await budgets.innerText()).toContain("rule run of agents");
+    await budgets.getByRole("link", { name: "dear" }).click();
+    await page.waitForURL(/#\/session\/dear/);
+  });
+});
+
+describe("the probe", () => {
+  const at = stage();
+
+  it("shows how a synthetic loop would be stopped, and no model hears of it", async () => {
+    const page = await at.open("#/policies");
+    await page.getByRole("button", { name: "Probe" }).click();
+    const told = page.locator('[data-alive="true"]');
+    await told.waitFor();
+    expect(await told.innerText()).toMatch(/Alive\.[\s\S]*hint[\s\S]*reject/);
+    expect(await at.mock.requests("")).toHaveLength(0);
   });
 });
 

@@ -45,8 +45,18 @@ pub(crate) fn measure(report: &mut Report) -> Result<(), Box<dyn Error>> {
     report.row(&["longest, ms".to_owned(), format!("{:.1}", times.quantile(1.0))])?;
     let longest = times.quantile(1.0);
     report.floor(format!("burst: the longest check takes {longest:.1} ms, at most 60"), longest <= 60.0);
-    let skipped = outcomes.get("skipped").copied().unwrap_or_default();
+    let count = |how| outcomes.get(how).copied().unwrap_or_default();
+    let skipped = count("skipped");
     report.floor(format!("burst: {skipped} checks are skipped, at least one"), skipped > 0);
+    let (embedded, degraded) = (count("embedded"), count("degraded"));
+    report.floor(
+        format!("burst: {embedded} checks are done, at least 10 per second"),
+        embedded >= 10 * SECONDS,
+    );
+    report.floor(
+        format!("burst: {degraded} checks run out of time, at most 1 in 100"),
+        degraded * 100 <= PER_SECOND * SECONDS,
+    );
     seen_before(&checker, &runtime, report)
 }
 
