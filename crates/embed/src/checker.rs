@@ -324,8 +324,7 @@ impl Inner {
         };
         let (ids, texts): (Vec<u64>, Vec<Arc<str>>) = [(said.id, Arc::clone(&said.excerpt))]
             .into_iter()
-            // When time is short the newest are compared; the others have their turn with the next delta.
-            .chain(candidates.iter().filter_map(unembedded).take(desk.room(limit).saturating_sub(1)))
+            .chain(candidates.iter().filter_map(unembedded))
             .unzip();
         let vectors = match desk.vectors(&texts, limit).await {
             Ok(vectors) => vectors,
@@ -337,19 +336,13 @@ impl Inner {
             |id: u64| embedded.iter().find(|(known, _)| *known == id).map(|(_, vector)| Arc::clone(vector));
         let Some(new) = find(said.id) else { return Reading::nothing(How::Degraded(Degraded::Model)) };
         let correction = desk.correction();
-        let pairs: Vec<_> = candidates
-            .into_iter()
-            .filter_map(|earlier| {
-                let vector = match &earlier.body {
-                    Body::Vector(vector) => Arc::clone(vector),
-                    Body::Text(_) | Body::Elsewhere => find(earlier.id)?,
-                };
-                Some((Some(earlier), correction.apply(similarity(&new, &vector))))
-            })
-            .collect();
-        if pairs.is_empty() {
-            return Reading::nothing(How::Skipped(Skipped::Busy));
-        }
+        let pairs = candidates.into_iter().filter_map(|earlier| {
+            let vector = match &earlier.body {
+                Body::Vector(vector) => Arc::clone(vector),
+                Body::Text(_) | Body::Elsewhere => find(earlier.id)?,
+            };
+            Some((Some(earlier), correction.apply(similarity(&new, &vector))))
+        });
         Reading::from_pairs(question, How::Embedded, pairs)
     }
 

@@ -147,21 +147,6 @@ async fn a_model_that_is_slow_never_makes_a_request_late() {
 }
 
 #[tokio::test]
-async fn when_time_is_short_the_newest_are_compared_first() {
-    let scene = scene();
-    let texts =
-        ["look at the logs again", "look again at those logs", "look, the logs again", "look at logs, again"];
-    let literal = |text| Question { rule: Rule::Literal, ..question(text) };
-    for text in &texts[..3] {
-        // Nothing fits into no time, so nothing is embedded yet.
-        scene.checker.check_within(&literal(text), Duration::ZERO).await;
-    }
-    // By the pace that is expected at first there is room for two texts.
-    let reading = scene.checker.check_within(&literal(texts[3]), Duration::from_millis(59)).await;
-    assert_eq!((reading.how, reading.similar_count), (How::Embedded, 1));
-}
-
-#[tokio::test]
 async fn a_burst_is_skipped_and_not_late() {
     let embedder = FirstWord { delay: Duration::from_millis(10), ..FirstWord::default() };
     let options = CheckerOptions { timeout: Duration::from_millis(50), ..CheckerOptions::default() };
