@@ -168,6 +168,14 @@ impl Ledger {
         counter.announce(stage.number(), now).then_some(stage)
     }
 
+    /// Takes over what a key has used as others have counted it, in place of what is counted here: all of it as if it
+    /// were used now, so that a window hands out nothing too early.
+    pub fn know(&self, charge: &Charge, used: u64, now: Timestamp) {
+        let key = counter_key(charge.key, charge.limit);
+        let now = now.as_millis();
+        self.lock_one(key).get_or_insert(key, charge.limit.window, now).set(used, now);
+    }
+
     /// Forgets what a key has used of a limit, and says whether anything was known: its session has ended, or an
     /// operator grants the budget anew.
     pub fn forget(&self, key: u128, limit: Limit) -> bool {

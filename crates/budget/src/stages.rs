@@ -63,6 +63,24 @@ impl Stages {
         Some(Stage { number: count as u8, share })
     }
 
+    /// The amounts at which the stages of a limit begin, ascending.
+    ///
+    /// ```
+    /// use loopbreaker_budget::Stages;
+    /// assert_eq!(Stages::new(&[0.5, 0.8])?.amounts(999), [500, 800]);
+    /// # Ok::<(), loopbreaker_budget::StagesError>(())
+    /// ```
+    pub fn amounts(&self, amount: u64) -> Vec<u64> {
+        let from = |share: &u32| (u128::from(amount) * u128::from(*share)).div_ceil(u128::from(WHOLE)) as u64;
+        self.shares.iter().map(from).collect()
+    }
+
+    /// The stage of this number, counted from one.
+    pub fn numbered(&self, number: u8) -> Option<Stage> {
+        let share = *self.shares.get(usize::from(number).checked_sub(1)?)?;
+        Some(Stage { number, share })
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.shares.is_empty()

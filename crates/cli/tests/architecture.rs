@@ -17,6 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("telemetry", &["loopbreaker"]),
     ("trace", &["loopbreaker", "loopbreaker-dialect"]),
     ("embed", &["loopbreaker", "loopbreaker-budget", "loopbreaker-config"]),
+    ("fleet", &[]),
     ("observatory", &["loopbreaker", "loopbreaker-record", "loopbreaker-telemetry"]),
     (
         "gateway",
@@ -27,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "loopbreaker-dashboard",
             "loopbreaker-dialect",
             "loopbreaker-embed",
+            "loopbreaker-fleet",
             "loopbreaker-observatory",
             "loopbreaker-record",
             "loopbreaker-telemetry",

@@ -7,23 +7,27 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderValue};
-use loopbreaker::{Action, Step, Timestamp};
+use loopbreaker::{Action, RequestCount, Step, Timestamp};
 use loopbreaker_budget::{Family, estimate_tokens};
 use loopbreaker_config::{Dialect as Provider, Subject};
 use loopbreaker_dialect::{Dialect, Facts};
 use loopbreaker_telemetry::{Degraded, Part, Record, Resume, TraceContext};
 
 use crate::delta::Delta;
-use crate::identical::Attempt;
+use crate::fleet::Asked;
+use crate::identical::Sent;
 use crate::identity::{Caller, Tenant};
 use crate::inspect::{Inspection, Reader};
 use crate::journal::{Entry, Heard, Journal, Judged, Thought, Who};
-use crate::judge::{Judge, Question};
+use crate::judge::{Judge, Past, Question, RETRY_AFTER_SECONDS};
 use crate::limits::{Charges, Estimate, Keys};
+use crate::loops::Ruled;
+use crate::pipeline::Worker;
 use crate::route::{is_streamed_by_path, model_in_path};
 use crate::sessions::{Located, RunName, SessionKey};
 use crate::settings::{Applied, Settings};
 use crate::state::{Shared, today};
+use crate::ticket::Ticket;
 use crate::transcripts::Transcript;
 use crate::verdict::Verdict;
 
@@ -46,7 +50,11 @@ pub(crate) struct Case<'s> {
     pub(crate) agent: Arc<str>,
     /// The session's name, as it is told to everyone.
     pub(crate) session: Arc<str>,
+    /// How its session is found.
+    pub(crate) whose: Whose,
     pub(crate) located: Located,
+    /// What other processes were asked about it, and what they said.
+    pub(crate) asked: Option<Asked>,
     /// The session as people name it, and the one whose pause and budget hold for it.
     pub(crate) run: RunName,
     pub(crate) account: RunName,
@@ -56,7 +64,7 @@ pub(crate) struct Case<'s> {
     pub(crate) facts: Arc<Facts>,
     pub(crate) policies: Vec<Applied<'s>>,
     pub(crate) verdict: Verdict,
-    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) ticket: Ticket,
     pub(crate) charges: Charges<'s>,
     pub(crate) estimate: Estimate,
     pub(crate) degraded: Degraded,
@@ -72,9 +80,26 @@ pub(crate) struct Case<'s> {
     /// The loop state of a client that will name this answer instead of repeating what led to it.
     pub(crate) thread: Option<Box<Transcript>>,
     pub(crate) now: Timestamp,
+    /// Time of day, for dates in the config.
+    today: Timestamp,
+}
+
+/// How the session of a request is found.
+pub(crate) enum Whose {
+    /// By the client's name for it, else by who calls.
+    Named { key: SessionKey, name: Arc<str> },
+    /// By what was said: the transcript's links, and the hashes of its last messages, oldest first.
+    Transcript { anchor: u128, chain: Vec<u128>, tails: Vec<u128> },
 }
 
 impl Case<'_> {
+    /// The loops that its transcript shows in its newest round.
+    pub(crate) fn loops(&self) -> impl Iterator<Item = &Ruled> {
+        let transcript = self.inspection.as_ref().map(|inspection| &inspection.transcript);
+        let rulings = transcript.map_or(&[][..], |transcript| transcript.loops.rulings());
+        rulings.iter().filter(|ruled| ruled.is_loop())
+    }
+
     /// Keeps the transcript: the next request goes on from it, whatever becomes of this one.
     pub(crate) fn keep_transcript(&mut self, shared: &Shared, dialect: Option<Dialect>) {
         if let Some(inspection) = self.inspection.take() {
@@ -162,8 +187,33 @@ impl Case<'_> {
     }
 }
 
-/// Looks at a request. Whatever fails in here, the request goes on: a bug of ours is no reason to stop an agent.
+/// Looks at a request with what this process knows.
 pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Case<'s> {
+    let mut case = read(shared, settings, looked);
+    judge(shared, settings, looked, &mut case);
+    case
+}
+
+impl Worker {
+    /// Looks at a request with what all processes know, where they share it.
+    pub(crate) async fn consider<'s>(&self, settings: &'s Settings, looked: &Looked<'_>) -> Case<'s> {
+        let mut case = read(&self.shared, settings, looked);
+        if let Some(link) = self.link.as_ref().filter(|_| !case.failed()) {
+            let sent = sent(looked, &case, "");
+            let mut asked = Asked::of(&self.shared, &case, &sent.windows(&case.policies));
+            asked.told = link.ask(asked.ask()).await;
+            if asked.told.is_none() {
+                case.degraded.insert(Part::State);
+            }
+            case.asked = Some(asked);
+        }
+        judge(&self.shared, settings, looked, &mut case);
+        case
+    }
+}
+
+/// Reads what a request says. Whatever fails in here, the request goes on: a bug of ours is no reason to stop an agent.
+fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Case<'s> {
     let trusted =
         shared.trusts_tenant_header.load(Ordering::Relaxed) || settings.config.admin.trust_tenant_header;
     let header = trusted.then_some(&*settings.config.admin.tenant_header);
@@ -172,7 +222,9 @@ pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Loo
         tenant: shared.tenants.of(&caller),
         agent: caller.agent().into(),
         session: Arc::default(),
+        whose: Whose::Named { key: SessionKey(0), name: Arc::default() },
         located: Located { key: SessionKey(0), account: SessionKey(0), is_new: true },
+        asked: None,
         run: RunName::of("", ""),
         account: RunName::of("", ""),
         account_name: Arc::default(),
@@ -181,7 +233,7 @@ pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Loo
         facts: Arc::default(),
         policies: Vec::new(),
         verdict: Verdict::allow(),
-        attempts: Vec::new(),
+        ticket: Ticket::default(),
         charges: Charges::default(),
         estimate: Estimate::default(),
         degraded: Degraded::default(),
@@ -192,18 +244,36 @@ pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Loo
         held_out: false,
         thread: None,
         now: shared.now(),
+        today: today(),
     };
-    let looking = AssertUnwindSafe(|| look(shared, settings, looked, &caller, &mut case));
-    if catch_unwind(looking).is_err() {
-        shared.telemetry.metrics.panicked();
-        case.degraded.insert(Part::Detector);
-        case.verdict = Verdict::allow();
-    }
+    case.catching(shared, |case| hear(shared, settings, looked, &caller, case));
     case
 }
 
-/// The path of a request through identity, detectors and limits, read top to bottom.
-fn look<'s>(
+/// Judges what was read.
+fn judge<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case: &mut Case<'s>) {
+    if !case.failed() {
+        case.catching(shared, |case| weigh(shared, settings, looked, case));
+    }
+}
+
+impl Case<'_> {
+    fn catching(&mut self, shared: &Shared, work: impl FnOnce(&mut Self)) {
+        if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
+            shared.telemetry.metrics.panicked();
+            self.degraded.insert(Part::Detector);
+            self.verdict = Verdict::allow();
+        }
+    }
+
+    /// Whether something of ours broke while it was looked at.
+    fn failed(&self) -> bool {
+        self.degraded.contains(Part::Detector)
+    }
+}
+
+/// What the request says, whose it is, which rules concern it.
+fn hear<'s>(
     shared: &Shared,
     settings: &'s Settings,
     looked: &Looked<'_>,
@@ -246,23 +316,9 @@ fn look<'s>(
         None => {}
     }
     fault_injection(looked);
+    case.whose = whose(shared, caller, case);
 
-    // Whose run is it?
-    locate(shared, caller, case);
-
-    let account = if case.located.account == case.located.key {
-        Arc::clone(&case.session)
-    } else {
-        session_name(case.located.account)
-    };
-    case.run = RunName::of(&case.tenant.name, &case.session);
-    case.account = RunName::of(&case.tenant.name, &account);
-    case.account_name = Arc::clone(&account);
-    if case.located.is_new {
-        shared.sessions.call(case.located.key, case.run);
-    }
-
-    // What is thought of it?
+    // Which rules concern it, and what will it use?
     let subject = Subject {
         method: looked.method,
         path: looked.path,
@@ -271,38 +327,7 @@ fn look<'s>(
         tenant: &case.tenant.name,
         model: case.model.as_deref(),
     };
-    let today = today();
-    case.policies = settings.applied(&subject, today);
-    let keys = Keys {
-        tenant: case.tenant.key,
-        tenant_name: &case.tenant.name,
-        session: &account,
-        agent: &case.agent,
-        model: case.model.as_deref(),
-        headers: looked.headers,
-        query: looked.query,
-    };
-    case.held_out = is_held_out(settings.config.holdout, case.located.key);
-    let transcript = case.inspection.as_ref().map(|inspection| &inspection.transcript);
-    let document = case.inspection.as_ref().and_then(|inspection| inspection.document.as_ref());
-    let question = Question {
-        method: looked.method,
-        path: looked.path,
-        query: looked.query,
-        keys,
-        document: document.map_or_else(|| looked.body.map_or(&[][..], |body| body), |document| &document[..]),
-        located: case.located,
-        tip: case.tip,
-        rulings: transcript.map_or(&[][..], |transcript| transcript.loops.rulings()),
-        is_kept: shared.journal().is_some(),
-        held_out: case.held_out,
-        now: case.now,
-        today,
-    };
-    let judge = Judge { settings, sessions: &shared.sessions, identical: &shared.identical };
-    let (mut verdict, attempts) = judge.judge(&case.policies, &question);
-
-    // Does it fit into its budgets?
+    case.policies = settings.applied(&subject, case.today);
     let bytes = looked.body.map_or(0, |body| body.len() as u64);
     let tokens = estimate_tokens(bytes, case.facts.max_output_tokens, case.facts.choices);
     case.estimate = Estimate { input: tokens.input, tokens: tokens.total(), money_micros: 0 };
@@ -311,37 +336,173 @@ fn look<'s>(
         case.estimate.money_micros =
             settings.prices.cost(family(dialect), case.model.as_deref(), &tokens).micros;
     }
-    let charges = Charges::of(&case.policies, &keys, case.estimate);
-    charges.make_known(&shared.accounts, &keys);
-    for proposal in charges.check(&shared.ledger, case.now) {
-        verdict.combine(proposal);
-    }
-    (case.verdict, case.attempts, case.charges) = (verdict, attempts, charges);
+    case.charges = Charges::of(&case.policies, &keys(looked, case, ""), case.estimate);
 }
 
-fn locate(shared: &Shared, caller: &Caller<'_>, case: &mut Case<'_>) {
-    let named = caller.session(&case.facts);
+/// What is thought of the request, read top to bottom.
+fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case: &mut Case<'s>) {
+    locate(shared, case);
+    case.charges.belong_to(&case.account_name);
+    if let (Some(fleet), Some(asked)) = (&shared.fleet, case.asked.as_ref()) {
+        asked.take_in(shared, case);
+        case.ticket.common = Some(asked.common(fleet, case));
+    }
+
+    // Has it looped, or been sent before?
+    case.held_out = is_held_out(settings.config.holdout, case.located.key);
+    let account = Arc::clone(&case.account_name);
+    let sent = sent(looked, case, &account);
+    let (mut counts, mut attempts) = (Vec::new(), Vec::new());
+    for applied in &case.policies {
+        if let Some(config) = &applied.policy.policy.loop_detection {
+            let (own, attempt) = shared.identical.observe(
+                sent.fingerprint(applied),
+                config.config,
+                config.once_in_flight,
+                case.now,
+            );
+            let told = case.asked.as_ref().and_then(|asked| asked.attempts(counts.len()));
+            let count = told.map_or(own.count, |told| if told == 0 { 1 } else { told.max(own.count) });
+            counts.push(RequestCount { count, fires: count >= config.config.threshold() });
+            attempts.push(attempt);
+        }
+    }
+    let is_enforced = |applied: &Applied<'_>| applied.enforced && applied.policy.policy.tool_loops.is_some();
+    let past = if case.held_out || !case.policies.iter().any(is_enforced) || case.loops().next().is_none() {
+        Past::NONE
+    } else {
+        let told = case.asked.as_ref().and_then(Asked::past);
+        told.or_else(|| {
+            let own = |session: &mut crate::sessions::Session| session.past(case.tip, case.loops(), case.now);
+            shared.sessions.with(case.located.key, own)
+        })
+        .unwrap_or(Past::NONE)
+    };
+
+    // What is thought of it?
+    let transcript = case.inspection.as_ref().map(|inspection| &inspection.transcript);
+    let question = Question {
+        path: looked.path,
+        keys: sent.keys,
+        counts: &counts,
+        rulings: transcript.map_or(&[][..], |transcript| transcript.loops.rulings()),
+        past: &past,
+        is_kept: shared.journal().is_some(),
+        held_out: case.held_out,
+        today: case.today,
+    };
+    let (mut verdict, refuses) = Judge { settings }.judge(&case.policies, &question);
+
+    // Does it fit into its budgets?
+    case.charges.make_known(&shared.accounts, &sent.keys);
+    let standings = case.asked.as_ref().and_then(Asked::standings);
+    let standings = standings.unwrap_or_else(|| case.charges.standings(&shared.ledger, case.now));
+    for proposal in case.charges.check(&standings) {
+        verdict.combine(proposal);
+    }
+    if refuses {
+        refuse_for_a_while(shared, case);
+    }
+    case.verdict = verdict;
+    case.ticket.attempts = attempts;
+}
+
+/// The transcript is refused as long as it stays as it is.
+fn refuse_for_a_while(shared: &Shared, case: &mut Case<'_>) {
+    let millis = RETRY_AFTER_SECONDS * 1_000;
+    let until = Timestamp::from_millis(case.now.as_millis() + millis);
+    shared.sessions.with(case.located.key, |session| session.refuse(case.tip, until));
+    if let Some(over) = case.ticket.over() {
+        over.refused = Some((case.located.key.0, case.tip, millis));
+    }
+}
+
+fn keys<'r>(looked: &'r Looked<'_>, case: &'r Case<'_>, session: &'r str) -> Keys<'r> {
+    Keys {
+        tenant: case.tenant.key,
+        tenant_name: &case.tenant.name,
+        session,
+        agent: &case.agent,
+        model: case.model.as_deref(),
+        headers: looked.headers,
+        query: looked.query,
+    }
+}
+
+/// The request as it is compared with others.
+fn sent<'r>(looked: &'r Looked<'_>, case: &'r Case<'_>, session: &'r str) -> Sent<'r> {
+    let document = case.inspection.as_ref().and_then(|inspection| inspection.document.as_ref());
+    Sent {
+        method: looked.method,
+        path: looked.path,
+        query: looked.query,
+        keys: keys(looked, case, session),
+        document: document.map_or_else(|| looked.body.map_or(&[][..], |body| body), |document| &document[..]),
+    }
+}
+
+/// How the session is found: by the client's name for it, by what was said, else by who calls.
+fn whose(shared: &Shared, caller: &Caller<'_>, case: &Case<'_>) -> Whose {
     let tenant = case.tenant.key;
-    if let Some(name) = named {
+    if let Some(name) = caller.session(&case.facts) {
         let key = SessionKey(shared.secret.hash("session", &[&tenant.to_le_bytes(), name.as_bytes()]));
-        case.located = shared.sessions.by_name(key, case.tip, case.now);
         // A name that cannot stand in a header is not told, and neither is it lost.
         let can_be_told = HeaderValue::from_str(name).is_ok();
-        case.session = if can_be_told { name.into() } else { session_name(key) };
-        return;
+        return Whose::Named { key, name: if can_be_told { name.into() } else { session_name(key) } };
     }
-    case.located = match &case.inspection {
-        Some(Inspection { transcript, chain, tails, .. }) if !chain.is_empty() => {
-            let anchor = transcript.anchor.unwrap_or(transcript.tip);
-            shared.sessions.by_transcript(anchor, chain, tails, case.now)
-        }
+    match &case.inspection {
+        Some(Inspection { transcript, chain, tails, .. }) if !chain.is_empty() => Whose::Transcript {
+            anchor: transcript.anchor.unwrap_or(transcript.tip),
+            chain: chain.clone(),
+            tails: tails.clone(),
+        },
         // Without words there is nothing to tell runs apart by; the agent is the next best.
         _ => {
             let key = shared.secret.hash("agent", &[&tenant.to_le_bytes(), case.agent.as_bytes()]);
-            shared.sessions.by_name(SessionKey(key), case.tip, case.now)
+            Whose::Named { key: SessionKey(key), name: session_name(SessionKey(key)) }
+        }
+    }
+}
+
+/// Finds the session, or takes over what the others have found.
+fn locate(shared: &Shared, case: &mut Case<'_>) {
+    let told = case.asked.as_ref().and_then(|asked| asked.told.as_ref());
+    let located = told.map(|told| Located {
+        key: SessionKey(told.key),
+        account: SessionKey(told.account),
+        is_new: told.is_new,
+    });
+    case.located = match (&case.whose, located) {
+        (Whose::Named { .. }, Some(located)) => {
+            shared.sessions.adopt(located, case.tip, &[], case.now);
+            located
+        }
+        (Whose::Transcript { tails, .. }, Some(located)) => {
+            shared.sessions.adopt(located, case.tip, tails, case.now);
+            located
+        }
+        (Whose::Named { key, .. }, None) => shared.sessions.by_name(*key, case.tip, case.now),
+        (Whose::Transcript { anchor, chain, tails }, None) => {
+            shared.sessions.by_transcript(*anchor, chain, tails, case.now)
         }
     };
-    case.session = session_name(case.located.key);
+    case.session = match &case.whose {
+        Whose::Named { name, .. } => Arc::clone(name),
+        Whose::Transcript { .. } => session_name(case.located.key),
+    };
+    case.account_name = if case.located.account == case.located.key {
+        Arc::clone(&case.session)
+    } else {
+        session_name(case.located.account)
+    };
+    case.run = RunName::of(&case.tenant.name, &case.session);
+    case.account = RunName::of(&case.tenant.name, &case.account_name);
+    if case.located.is_new {
+        shared.sessions.call(case.located.key, case.run);
+        if let Some(fleet) = &shared.fleet {
+            fleet.call(RunName::hash(&case.session), case.run.tenant());
+        }
+    }
 }
 
 /// What a session is called that its client has no name for.

@@ -10,7 +10,7 @@ use loopbreaker_config::Dialect as Provider;
 use loopbreaker_dialect::Dialect;
 use loopbreaker_telemetry::{Part, Record};
 
-use crate::consider::{Case, Looked, consider};
+use crate::consider::{Case, Looked};
 use crate::decode::{Encoding, decode};
 use crate::inbound::{self, Start};
 use crate::limits::query_value;
@@ -66,7 +66,7 @@ impl Worker {
             dialect: dialect.filter(|_| has_body),
             body: decoded.as_ref().filter(|_| has_body),
         };
-        let mut case = consider(&self.shared, &settings, &looked);
+        let mut case = self.consider(&settings, &looked).await;
         case.keep_transcript(&self.shared, dialect);
         self.compare(&settings, &mut case, &looked).await;
         if let Some(journal) = self.shared.journal() {
@@ -121,7 +121,7 @@ impl Worker {
             let refusal = case.verdict.refusal.clone();
             return Some(if is_over { refusal.unwrap_or_else(loop_detected) } else { still_paused() });
         }
-        let refused = case.charges.reserve(&self.shared.ledger, case.now).err()?;
+        let refused = self.reserve(case).err()?;
         case.verdict.action = Action::Reject;
         Some(*refused)
     }

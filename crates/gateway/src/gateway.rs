@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use loopbreaker::{Redundancy, RedundancyConfig, Step};
 use loopbreaker_config::Config;
+use loopbreaker_fleet::Fleet;
 use loopbreaker_telemetry::{Level, Part, ReloadResult, Telemetry};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -83,6 +84,7 @@ impl Gateway {
         if let Some(running) = shared.observing.running() {
             running.observatory.govern(Arc::new(Governed::of(&shared)));
         }
+        shared.mailbox.open(&shared);
         tell_of_store(&shared);
         shared.renew_meaning(&shared.settings().config);
         shared.trusts_tenant_header.store(listen.ip().is_loopback(), Ordering::Relaxed);
@@ -118,7 +120,8 @@ impl Gateway {
                     tls: tls.clone(),
                 });
             }
-            let worker = Worker { shared: Arc::clone(&shared), pool: Pool::new(Arc::clone(&connector)) };
+            let worker =
+                Worker { shared: Arc::clone(&shared), pool: Pool::new(Arc::clone(&connector)), link: None };
             threads.push(spawn(index, worker, doors, stopping.clone()).map_err(StartError::Worker)?);
         }
         Ok(Self { shared, address, admin_address, shutdown, workers: threads })
@@ -223,13 +226,16 @@ fn secret(data_dir: Option<PathBuf>, telemetry: &Telemetry) -> io::Result<(Secre
 
 fn spawn(
     index: usize,
-    worker: Worker,
+    mut worker: Worker,
     doors: Vec<Door>,
     stopping: watch::Receiver<Drain>,
 ) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name(format!("gateway-{index}")).spawn(move || {
-        runtime.block_on(listen::work(worker, doors, stopping, MAX_DRAIN));
+        runtime.block_on(async move {
+            worker.link = worker.shared.fleet.as_ref().map(Fleet::link);
+            listen::work(worker, doors, stopping, MAX_DRAIN).await;
+        });
     })
 }
 

@@ -4,9 +4,63 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use loopbreaker::{Fingerprint, IdenticalRequest, IdenticalRequestConfig, RequestCount, Timestamp};
+use loopbreaker::{Fingerprint, IdenticalRequest, IdenticalRequestConfig, Request, RequestCount, Timestamp};
+use loopbreaker_config::LimitKey;
+use xxhash_rust::xxh3::Xxh3;
 
+use crate::fleet::AttemptKind;
+use crate::limits::Keys;
+use crate::settings::Applied;
 use crate::transcripts::Hashed;
+
+/// A request as it is compared with others.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent<'r> {
+    pub(crate) method: &'r str,
+    pub(crate) path: &'r str,
+    pub(crate) query: &'r str,
+    pub(crate) keys: Keys<'r>,
+    /// The body, or what two bodies have in common that say the same.
+    pub(crate) document: &'r [u8],
+}
+
+impl Sent<'_> {
+    /// What makes another request the same under a policy.
+    pub(crate) fn fingerprint(&self, applied: &Applied<'_>) -> Fingerprint {
+        let mut hasher = Xxh3::new();
+        hasher.update(&self.keys.tenant.to_le_bytes());
+        for key in &applied.policy.policy.limit_keys {
+            self.keys.hash_into(key, &mut hasher);
+        }
+        let descriptor = format!("{:032x}", hasher.digest128());
+        let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
+        let query: Vec<(&str, &str)> = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
+        Fingerprint::of_request(&Request {
+            method: self.method,
+            path: self.path,
+            query: &query,
+            body: self.document,
+            // A policy in shadow counts for itself.
+            descriptors: &[(applied.mode().as_str(), &applied.policy.id), ("keys", &descriptor)],
+        })
+    }
+
+    /// The windows in which it counts, as other processes are asked about them: nobody knows its session yet.
+    pub(crate) fn windows(&self, policies: &[Applied<'_>]) -> Vec<(u128, AttemptKind)> {
+        let mut windows = Vec::new();
+        for applied in policies {
+            if let Some(config) = &applied.policy.policy.loop_detection {
+                let kind = AttemptKind {
+                    by_session: applied.policy.policy.limit_keys.contains(&LimitKey::Session),
+                    window_millis: u64::from(config.config.window_seconds()) * 1_000,
+                    once_in_flight: config.once_in_flight,
+                };
+                windows.push((self.fingerprint(applied).short(), kind));
+            }
+        }
+        windows
+    }
+}
 
 /// Every request that was seen lately.
 #[derive(Debug)]

@@ -105,6 +105,11 @@ impl Tenants {
         Self { secret, seed, known: Mutex::default() }
     }
 
+    /// Forgets all of them, since the secret is another.
+    pub(crate) fn forget(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// The tenant of a request.
     pub(crate) fn of(&self, caller: &Caller<'_>) -> Tenant {
         let (class, text) = match (caller.tenant, caller.credential) {

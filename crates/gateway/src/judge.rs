@@ -3,40 +3,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use loopbreaker::{
-    Action, DetectorName, Finding, Fingerprint, Kind, Request, RequestCount, Severity, Timestamp,
-};
+use loopbreaker::{Action, DetectorName, Finding, Kind, RequestCount, Severity, Timestamp};
 use loopbreaker_config::{KillSwitch, LoopDetection, ToolLoops};
 use loopbreaker_dialect::Refusal;
 use loopbreaker_telemetry::{FindingNote, Mode};
 use serde_json::{Value, json};
-use xxhash_rust::xxh3::Xxh3;
 
-use crate::identical::{Attempt, IdenticalRequests};
 use crate::limits::Keys;
 use crate::loops::Ruled;
-use crate::sessions::{AfterRefusal, Located, Sessions};
+use crate::sessions::AfterRefusal;
 use crate::settings::{Applied, Settings};
 use crate::verdict::{Proposal, Refused, Seen, Verdict};
 
 /// What is known of a request when it is judged.
 pub(crate) struct Question<'r> {
-    pub(crate) method: &'r str,
     pub(crate) path: &'r str,
-    pub(crate) query: &'r str,
     pub(crate) keys: Keys<'r>,
-    /// The body, or what two bodies have in common that say the same.
-    pub(crate) document: &'r [u8],
-    pub(crate) located: Located,
-    /// The transcript's last link, and what became certain in its newest round.
-    pub(crate) tip: u128,
+    /// How often it was sent, for each policy that counts it.
+    pub(crate) counts: &'r [RequestCount],
+    /// What became certain in the newest round of its transcript.
     pub(crate) rulings: &'r [Ruled],
+    /// What earlier requests of its session mean for it.
+    pub(crate) past: &'r Past,
     /// Whether the session is one in which loops are only observed.
     pub(crate) held_out: bool,
     /// Whether findings are kept with their proof.
     pub(crate) is_kept: bool,
-    /// The gateway's own clock.
-    pub(crate) now: Timestamp,
     /// Time of day, for dates in the config.
     pub(crate) today: Timestamp,
 }
@@ -44,40 +36,36 @@ pub(crate) struct Question<'r> {
 /// Kill switches and loops; budgets come after it.
 pub(crate) struct Judge<'s> {
     pub(crate) settings: &'s Settings,
-    pub(crate) sessions: &'s Sessions,
-    pub(crate) identical: &'s Arc<IdenticalRequests>,
 }
 
 impl Judge<'_> {
-    /// Evaluates every stage that needs no budget. The attempts are those that were counted.
-    pub(crate) fn judge(&self, policies: &[Applied<'_>], question: &Question<'_>) -> (Verdict, Vec<Attempt>) {
+    /// Evaluates every stage that needs no budget, and says whether the transcript is refused as it stands.
+    pub(crate) fn judge(&self, policies: &[Applied<'_>], question: &Question<'_>) -> (Verdict, bool) {
         let mut verdict = Verdict::allow();
         if let Some(switch) =
             self.settings.config.kill_switches.iter().find(|switch| is_hit(switch, question))
         {
             verdict.combine(killed(switch));
         }
-        let past = self.past(question);
-        let mut attempts = Vec::new();
+        let past = question.past;
+        let mut counts = question.counts.iter().copied();
         let mut refuses = false;
         for applied in policies {
-            if let Some(config) = &applied.policy.policy.loop_detection {
-                let (count, attempt) = self.count(applied, config, question);
-                attempts.push(attempt);
-                if count.fires {
-                    let proposal = identical(config, count);
-                    let note = identical_note(count, applied);
-                    if question.is_kept {
-                        verdict.findings.push(kept_note(&note, proposal.action));
-                    }
-                    verdict.notes.push(note);
-                    verdict.hear(proposal, &applied.policy.id, applied.enforced);
+            if let Some(config) = &applied.policy.policy.loop_detection
+                && let Some(count) = counts.next().filter(|count| count.fires)
+            {
+                let proposal = identical(config, count);
+                let note = identical_note(count, applied);
+                if question.is_kept {
+                    verdict.findings.push(kept_note(&note, proposal.action));
                 }
+                verdict.notes.push(note);
+                verdict.hear(proposal, &applied.policy.id, applied.enforced);
             }
             if let Some(config) = &applied.policy.policy.tool_loops {
                 let enforced = applied.enforced && !question.held_out;
                 for ruled in question.rulings {
-                    let proposal = self.rung(config, ruled, enforced.then_some(past), question);
+                    let proposal = self.rung(config, ruled, enforced.then_some(past));
                     refuses |=
                         enforced && proposal.action == Action::Reject && past.after == AfterRefusal::Judge;
                     let mode = if enforced { Mode::Enforce } else { Mode::Shadow };
@@ -90,66 +78,16 @@ impl Judge<'_> {
                 }
             }
         }
-        if refuses {
-            let until = Timestamp::from_millis(question.now.as_millis() + RETRY_AFTER_SECONDS * 1_000);
-            self.sessions.with(question.located.key, |session| session.refuse(question.tip, until));
-        }
-        (verdict, attempts)
-    }
-
-    fn count(
-        &self,
-        applied: &Applied<'_>,
-        config: &LoopDetection,
-        question: &Question<'_>,
-    ) -> (RequestCount, Attempt) {
-        let mut hasher = Xxh3::new();
-        hasher.update(&question.keys.tenant.to_le_bytes());
-        for key in &applied.policy.policy.limit_keys {
-            question.keys.hash_into(key, &mut hasher);
-        }
-        let descriptor = format!("{:032x}", hasher.digest128());
-        let pairs = question.query.split('&').filter(|pair| !pair.is_empty());
-        let query: Vec<(&str, &str)> = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
-        let fingerprint = Fingerprint::of_request(&Request {
-            method: question.method,
-            path: question.path,
-            query: &query,
-            body: question.document,
-            // A policy in shadow counts for itself.
-            descriptors: &[(applied.mode().as_str(), &applied.policy.id), ("keys", &descriptor)],
-        });
-        self.identical.observe(fingerprint, config.config, config.once_in_flight, question.now)
-    }
-
-    /// What earlier requests mean for this one. It is looked at once, however many loops there are.
-    fn past(&self, question: &Question<'_>) -> Past {
-        let is_loop = |ruled: &Ruled| ruled.finding.severity == Severity::Loop;
-        let looked_at = question.rulings.iter().any(is_loop).then(|| {
-            self.sessions.with(question.located.key, |session| Past {
-                is_first: session.is_first(question.tip),
-                after: session.after_refusal(question.tip, question.now),
-            })
-        });
-        looked_at.flatten().unwrap_or(Past { is_first: true, after: AfterRefusal::Judge })
+        (verdict, refuses)
     }
 
     /// What the ladder does about one finding; without a past, what it would do.
-    fn rung(
-        &self,
-        config: &ToolLoops,
-        ruled: &Ruled,
-        past: Option<Past>,
-        question: &Question<'_>,
-    ) -> Proposal {
+    fn rung(&self, config: &ToolLoops, ruled: &Ruled, past: Option<&Past>) -> Proposal {
         let finding = &ruled.finding;
         let action = if finding.severity < Severity::Loop || finding.kind == Kind::Retry {
             Action::Warn
         } else if let Some(past) = past {
-            let identity = finding.identity.short();
-            let kept =
-                self.sessions.with(question.located.key, |session| session.strike(identity, ruled.strikes));
-            past.temper(config.ladder.rung(kept.unwrap_or(ruled.strikes)))
+            past.temper(config.ladder.rung(past.strikes_of(ruled)))
         } else {
             config.ladder.rung(ruled.strikes)
         };
@@ -176,15 +114,20 @@ impl Judge<'_> {
 }
 
 /// What earlier requests of a session mean for this one.
-#[derive(Debug, Clone, Copy)]
-struct Past {
-    is_first: bool,
-    after: AfterRefusal,
+#[derive(Debug, Clone)]
+pub(crate) struct Past {
+    pub(crate) is_first: bool,
+    pub(crate) after: AfterRefusal,
+    /// Strikes that are kept, by the identity of their loop.
+    pub(crate) strikes: Vec<(u128, u32)>,
 }
 
 impl Past {
+    /// The past of a session that has none.
+    pub(crate) const NONE: Self = Self { is_first: true, after: AfterRefusal::Judge, strikes: Vec::new() };
+
     /// The rung in the light of what came before.
-    fn temper(self, rung: Action) -> Action {
+    fn temper(&self, rung: Action) -> Action {
         match self.after {
             AfterRefusal::Refuse(_) => Action::Reject,
             AfterRefusal::LetThrough => rung.min(Action::Hint),
@@ -193,10 +136,17 @@ impl Past {
             AfterRefusal::Judge => rung,
         }
     }
+
+    /// The strikes of a loop: those that are kept, which are never fewer than what its transcript shows.
+    fn strikes_of(&self, ruled: &Ruled) -> u32 {
+        let identity = ruled.finding.identity.short();
+        let kept = self.strikes.iter().find(|(known, _)| *known == identity);
+        kept.map_or(ruled.strikes, |(_, strikes)| *strikes)
+    }
 }
 
 /// How long an unchanged transcript is refused.
-const RETRY_AFTER_SECONDS: u64 = 60;
+pub(crate) const RETRY_AFTER_SECONDS: u64 = 60;
 
 /// What is told to the model: the config's own words, or what was seen and what to do instead.
 fn hint(settings: &Settings, message: &str) -> String {

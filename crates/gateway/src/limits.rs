@@ -6,14 +6,16 @@ use std::time::Duration;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use loopbreaker::{Action, Timestamp};
 use loopbreaker_budget::{
-    Charge, Exceeded, Ledger, Quantity, Reservation, RuleStanding, Standing, Window, rate_limit,
+    Charge, Exceeded, Ledger, Quantity, Reservation, RuleStanding, Stage, Standing, Window, rate_limit,
     rate_limit_policy,
 };
 use loopbreaker_config::LimitKey;
 use loopbreaker_dialect::Refusal;
+use loopbreaker_fleet::{ChargeAsk, Told};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::accounts::Accounts;
+use crate::fleet::window_millis;
 use crate::settings::{Applied, Budget};
 use crate::verdict::{Proposal, Refused};
 
@@ -67,6 +69,7 @@ impl Keys<'_> {
         names.collect::<Vec<_>>().join(", ")
     }
 
+    /// The charge of a request whose session is not known yet.
     fn charge(&self, applied: &Applied<'_>, budget: &Budget, estimate: Estimate) -> Charge {
         let mut hasher = Xxh3::new();
         hasher.update(&self.tenant.to_le_bytes());
@@ -75,7 +78,7 @@ impl Keys<'_> {
             hasher.update(&(name.len() as u64).to_le_bytes());
             hasher.update(name.as_bytes());
         }
-        for key in &budget.rule.keys {
+        for key in budget.rule.keys.iter().filter(|key| **key != LimitKey::Session) {
             self.hash_into(key, &mut hasher);
         }
         let estimate = match budget.limit.quantity {
@@ -117,6 +120,50 @@ impl<'s> Charges<'s> {
         all
     }
 
+    /// The account of the request's session is known by now: what is counted by session is counted for that one.
+    pub(crate) fn belong_to(&mut self, account: &str) {
+        for (charge, (_, budget)) in self.charges.iter_mut().zip(&self.of) {
+            if by_session(budget) {
+                let mut hasher = Xxh3::new();
+                hasher.update(&charge.key.to_le_bytes());
+                hasher.update(account.as_bytes());
+                charge.key = hasher.digest128();
+            }
+        }
+    }
+
+    /// The charges as other processes are asked about them, before anybody knows the session.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = ChargeAsk> {
+        self.charges.iter().zip(&self.of).map(|(charge, (applied, budget))| ChargeAsk {
+            key: charge.key,
+            by_session: by_session(budget),
+            window_millis: window_millis(charge.limit.window),
+            amount: charge.limit.amount,
+            stops: stops(applied, budget),
+            estimate: charge.estimate,
+            stages: if applied.enforced { budget.stages.amounts(charge.limit.amount) } else { Vec::new() },
+        })
+    }
+
+    /// What each charge counts.
+    pub(crate) fn quantities(&self) -> impl Iterator<Item = Quantity> {
+        self.charges.iter().map(|charge| charge.limit.quantity)
+    }
+
+    /// Writes down how the budgets stand for all processes, so that this one knows what is left of them when the
+    /// others cannot be asked.
+    pub(crate) fn know(&self, ledger: &Ledger, told: &Told, now: Timestamp) {
+        for (charge, stood) in self.charges.iter().zip(&told.standings) {
+            let own = if told.is_reserved { charge.estimate } else { 0 };
+            ledger.know(charge, stood.used.saturating_add(own), now);
+        }
+    }
+
+    /// How the budgets stand for this process.
+    pub(crate) fn standings(&self, ledger: &Ledger, now: Timestamp) -> Vec<Standing> {
+        ledger.standings(&self.charges, now)
+    }
+
     /// Makes the budgets of money known by the names of those whom they are for.
     pub(crate) fn make_known(&self, accounts: &Accounts, keys: &Keys<'_>) {
         for (charge, (applied, budget)) in self.charges.iter().zip(&self.of) {
@@ -127,16 +174,22 @@ impl<'s> Charges<'s> {
     }
 
     /// What each enforced rule that is used up proposes.
-    pub(crate) fn check(&self, ledger: &Ledger, now: Timestamp) -> Vec<Proposal> {
-        if self.charges.is_empty() {
-            return Vec::new();
-        }
-        let standings = ledger.standings(&self.charges, now);
+    pub(crate) fn check(&self, standings: &[Standing]) -> Vec<Proposal> {
         let all = self.charges.iter().zip(&self.of).zip(standings);
         let refused = all.filter(|((charge, (applied, _)), standing)| {
             applied.enforced && standing.refuses(charge.estimate)
         });
-        refused.map(|((_, (_, budget)), standing)| proposal(budget, &standing)).collect()
+        refused.map(|((_, (_, budget)), standing)| proposal(budget, standing)).collect()
+    }
+
+    /// The rule because of which nothing was reserved.
+    pub(crate) fn refusal(&self, standings: &[Standing]) -> Option<Refused> {
+        let mut all = self.charges.iter().zip(&self.of).zip(standings);
+        let refuses =
+            |((charge, (applied, budget)), standing): &((&Charge, &(Applied<'_>, &Budget)), &Standing)| {
+                stops(applied, budget) && standing.refuses(charge.estimate)
+            };
+        all.find(refuses).map(|((_, (_, budget)), standing)| refusal(budget, standing))
     }
 
     /// Reserves everything at the moment of release, or says which rule is used up by now.
@@ -150,8 +203,11 @@ impl<'s> Charges<'s> {
         }
         let capped = |(charge, (applied, budget)): (&Charge, &(Applied<'_>, &Budget))| {
             // What only warns, or only looks, counts all the same.
-            let stops = applied.enforced && budget.rule.on_exceed >= Action::Pause;
-            if stops { *charge } else { Charge { limit: charge.limit.uncapped(), ..*charge } }
+            if stops(applied, budget) {
+                *charge
+            } else {
+                Charge { limit: charge.limit.uncapped(), ..*charge }
+            }
         };
         let charges: Vec<Charge> = self.charges.iter().zip(&self.of).map(capped).collect();
         match ledger.reserve(&charges, now) {
@@ -164,15 +220,34 @@ impl<'s> Charges<'s> {
     pub(crate) fn stage(&self, ledger: &Ledger, now: Timestamp) -> Option<String> {
         let mut enforced = self.charges.iter().zip(&self.of).filter(|(_, (applied, _))| applied.enforced);
         enforced.find_map(|(charge, (_, budget))| {
-            let stage = ledger.announce(charge, &budget.stages, now)?;
-            Some(format!("rule={}; stage={}", budget.rule.id, stage.fraction()))
+            Some(announced(budget, ledger.announce(charge, &budget.stages, now)?))
         })
+    }
+
+    /// The same, as it was counted for all processes.
+    pub(crate) fn stage_told(&self, told: &Told) -> Option<String> {
+        let mut all = self.of.iter().zip(&told.standings);
+        all.find_map(|((_, budget), stood)| Some(announced(budget, budget.stages.numbered(stood.stage)?)))
     }
 
     /// Whether any rule counts tokens or money, so that the provider must be asked for usage.
     pub(crate) fn need_usage(&self) -> bool {
         self.of.iter().any(|(_, budget)| budget.limit.quantity != Quantity::Requests)
     }
+}
+
+/// Whether nothing may go beyond a rule's limit.
+fn stops(applied: &Applied<'_>, budget: &Budget) -> bool {
+    applied.enforced && budget.rule.on_exceed >= Action::Pause
+}
+
+/// Whether each session has a count of its own.
+fn by_session(budget: &Budget) -> bool {
+    budget.rule.keys.contains(&LimitKey::Session)
+}
+
+fn announced(budget: &Budget, stage: Stage) -> String {
+    format!("rule={}; stage={}", budget.rule.id, stage.fraction())
 }
 
 fn proposal(budget: &Budget, standing: &Standing) -> Proposal {

@@ -1,6 +1,6 @@
 //! The loop state of one conversation: what its transcript has shown so far.
 
-use loopbreaker::{Finding, Ladder, Redundancy, RedundancyRules, Step, Strikes};
+use loopbreaker::{Finding, Ladder, Redundancy, RedundancyRules, Severity, Step, Strikes};
 use loopbreaker_dialect::{Answer, Call, Conversation, Event, Message, Speaker};
 
 /// A finding and how often its loop went on after it was found.
@@ -8,6 +8,13 @@ use loopbreaker_dialect::{Answer, Call, Conversation, Event, Message, Speaker};
 pub(crate) struct Ruled {
     pub(crate) finding: Finding,
     pub(crate) strikes: u32,
+}
+
+impl Ruled {
+    /// Whether it is a loop, and not only a warning.
+    pub(crate) fn is_loop(&self) -> bool {
+        self.finding.severity == Severity::Loop
+    }
 }
 
 /// Hears of each step of a transcript that was not known before, and its place in it.

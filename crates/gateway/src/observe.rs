@@ -8,17 +8,15 @@ use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::{Request, Response};
 use loopbreaker_config::{Config, LogPlace};
-use loopbreaker_observatory::{Caller, Observatory, Options, Order, OrderGiven};
+use loopbreaker_observatory::{Caller, Observatory, Options};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::control::json_error;
 use crate::journal::{Entry, Journal};
-use crate::orders::Orders;
-use crate::pauses::Pauses;
+use crate::obey::Obedience;
 use crate::reply::Reply;
 use crate::sessions::RunName;
-use crate::state::Clock;
 
 /// Where decisions are kept, if they are.
 pub(crate) enum Observing {
@@ -122,25 +120,11 @@ impl Running {
     }
 
     /// Lets operators hold and release calls from now on, those that were held before the start included.
-    pub(crate) fn obey(&self, pauses: &Arc<Pauses>, orders: &Arc<Orders>, clock: Clock) {
-        let (own_pauses, own_orders) = (Arc::clone(pauses), Arc::clone(orders));
-        self.observatory.on_order(Arc::new(move |given| carry_out(given, &own_pauses, &own_orders, clock)));
+    pub(crate) fn obey(&self, obedience: &Arc<Obedience>) {
+        let own = Arc::clone(obedience);
+        self.observatory.on_order(Arc::new(move |given| own.carry_out(given)));
         for held in self.observatory.held() {
-            pauses.pause(RunName::of(&held.tenant, &held.session_id), clock.now());
+            obedience.hold(RunName::of(&held.tenant, &held.session_id));
         }
-    }
-}
-
-/// Does what an operator ordered.
-fn carry_out(given: &OrderGiven, pauses: &Pauses, orders: &Orders, clock: Clock) {
-    let run = RunName::of(&given.tenant, &given.session_id);
-    match &given.order {
-        Order::Pause { .. } => drop(pauses.pause(run, clock.now())),
-        Order::Resume => drop(pauses.resume(run)),
-        Order::Reject { message } => drop(pauses.reject(run, message)),
-        Order::Inject { message } => orders.inject(run, message),
-        Order::Rewrite { trace_id, content: Some(content), .. } => orders.rewrite(run, *trace_id, content),
-        // Another input is handed out where the agent asks before it calls: by the guard.
-        Order::Rewrite { .. } => {}
     }
 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
+use loopbreaker_observatory::Order;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -16,9 +17,10 @@ use crate::access::Visitor;
 use crate::control::json_error;
 use crate::pipeline::Worker;
 use crate::reply::{Reply, with};
+use crate::sessions::RunName;
 
 #[derive(Default, Deserialize)]
-struct Order {
+struct Asked {
     message: Option<String>,
 }
 
@@ -45,39 +47,51 @@ impl Worker {
         if parts.method != Method::POST {
             return json_error(405, "method_not_allowed", "use POST");
         }
-        self.operate_here(parts.uri.path(), &body)
+        self.operate_here(parts.uri.path(), &body).await
     }
 
-    fn operate_here(&self, path: &str, body: &Bytes) -> Response<Reply> {
+    async fn operate_here(&self, path: &str, body: &Bytes) -> Response<Reply> {
         let order = path.strip_prefix("/api/v1/sessions/").and_then(|rest| rest.rsplit_once('/'));
         let Some((session, action)) = order else {
             return json_error(404, "not_found", "there is no such endpoint");
         };
-        let order: Order = match serde_json::from_slice(body) {
-            Ok(order) => order,
-            Err(_) if body.trim_ascii().is_empty() => Order::default(),
+        let asked: Asked = match serde_json::from_slice(body) {
+            Ok(asked) => asked,
+            Err(_) if body.trim_ascii().is_empty() => Asked::default(),
             Err(error) => return json_error(400, "bad_request", &format!("the order is not JSON: {error}")),
         };
-        let runs = self.shared.sessions.named(session);
+        let runs = self.named(session).await;
         let run = match runs[..] {
             [run] => run,
             [] => return json_error(404, "not_found", "no session of that id has been seen"),
             _ => return json_error(409, "conflict", "several tenants have a session of that id"),
         };
-        let pauses = &self.shared.pauses;
-        let (state, changed, note) = match action {
-            "pause" => ("paused", pauses.pause(run, self.shared.now()), "it is paused already"),
-            "resume" => ("active", pauses.resume(run), "it is not paused"),
+        let (state, order, note) = match action {
+            "pause" => ("paused", Order::Pause { reason: String::new() }, "it is paused already"),
+            "resume" => ("active", Order::Resume, "it is not paused"),
             _ => {
-                let message = order.message.as_deref().unwrap_or("an operator has stopped this session");
-                ("active", pauses.reject(run, message), "it is not paused")
+                let message = asked.message.as_deref().unwrap_or("an operator has stopped this session");
+                ("active", Order::Reject { message: message.to_owned() }, "it is not paused")
             }
         };
+        let changed = self.shared.obedience.order(run, session, &order);
         let mut answer = json!({ "session_id": session, "state": state });
-        if !changed {
+        // With several processes, it may be another one that knows of the pause.
+        if !changed && self.shared.fleet.is_none() {
             answer["note"] = note.into();
         }
         with(200, "application/json", answer.to_string())
+    }
+
+    /// The sessions that are called so, at this process or at any other.
+    async fn named(&self, session: &str) -> Vec<RunName> {
+        let mut runs = self.shared.sessions.named(session);
+        if let Some(fleet) = &self.shared.fleet {
+            let tenants = fleet.tenants_of(RunName::hash(session)).await;
+            let elsewhere = tenants.into_iter().map(|tenant| RunName::tagged(tenant, session));
+            runs.extend(elsewhere.filter(|run| !runs.contains(run)).collect::<Vec<_>>());
+        }
+        runs
     }
 }
 

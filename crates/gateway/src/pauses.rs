@@ -69,6 +69,26 @@ impl Pauses {
         tip != 0 && self.approved.lock().unwrap_or_else(PoisonError::into_inner).contains(&tip)
     }
 
+    /// An operator has let this transcript go on, at another process.
+    pub(crate) fn approve(&self, tip: u128) {
+        self.approve_all(&[tip]);
+    }
+
+    /// How many milliseconds nobody has decided about a session; 0 when it is not paused.
+    pub(crate) fn has_waited(&self, session: RunName, now: Timestamp) -> u64 {
+        self.lock().get(&session).map_or(0, |pause| now.millis_since(pause.since))
+    }
+
+    /// Whether any of a session's calls is held here.
+    pub(crate) fn holds(&self, session: RunName) -> bool {
+        self.lock().get(&session).is_some_and(|pause| pause.decision.receiver_count() > 0)
+    }
+
+    /// Forgets a pause that was decided elsewhere, and that holds nothing up here; says whether there was one.
+    pub(crate) fn forget(&self, session: RunName) -> bool {
+        self.lock().remove(&session).is_some()
+    }
+
     /// Lets a session go on; says whether it was paused.
     pub(crate) fn resume(&self, session: RunName) -> bool {
         self.decide(session, Decision::Resumed)
@@ -103,10 +123,7 @@ impl Pauses {
         let pause = paused.remove(&session);
         pause.is_some_and(|pause| {
             if decision == Decision::Resumed {
-                let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
-                approved.extend(&pause.tips);
-                let excess = approved.len().saturating_sub(Self::MAX_APPROVED);
-                approved.drain(..excess);
+                self.approve_all(&pause.tips);
             }
             let waits = pause.decision.receiver_count() > 0;
             let is_rejected = decision != Decision::Resumed;
@@ -116,6 +133,17 @@ impl Pauses {
             }
             true
         })
+    }
+
+    fn approve_all(&self, tips: &[u128]) {
+        let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
+        for tip in tips {
+            if !approved.contains(tip) {
+                approved.push_back(*tip);
+            }
+        }
+        let excess = approved.len().saturating_sub(Self::MAX_APPROVED);
+        approved.drain(..excess);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<RunName, Pause>> {

@@ -9,10 +9,12 @@ use hyper::header::{EXPECT, HOST, HeaderMap, HeaderValue};
 use hyper::{Request, Response};
 use loopbreaker::Action;
 use loopbreaker_dialect::{Dialect, Refusal};
+use loopbreaker_fleet::Link;
 use loopbreaker_telemetry::{Part, Record};
 
-use crate::consider::{Case, Looked, consider};
+use crate::consider::{Case, Looked};
 use crate::decode::{Encoding, decode};
+use crate::fleet::pausing;
 use crate::headers;
 use crate::hints::ToPlace;
 use crate::inbound::{self, Start, Unread};
@@ -34,6 +36,8 @@ use crate::verdict::{Refused, SESSION};
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pool: Pool,
+    /// The way to what several processes share, where they do.
+    pub(crate) link: Option<Arc<Link>>,
 }
 
 /// When a request came, and how much of the time since was not ours.
@@ -90,7 +94,7 @@ impl Worker {
         let mut times = Times { at, arrived, read: Instant::now(), held: Duration::ZERO };
 
         looked.body = decoded.as_ref();
-        let mut case = consider(&self.shared, &settings, &looked);
+        let mut case = self.consider(&settings, &looked).await;
         case.keep_transcript(&self.shared, dialect);
         self.compare(&settings, &mut case, &looked).await;
         if let Some(journal) = self.shared.journal() {
@@ -100,16 +104,12 @@ impl Worker {
         let record = case.record(&looked, times.at, upstream);
 
         if let Err(refused) = self.hold(&settings, &mut case, dialect, &mut times).await {
-            return self.refused(dialect, &case, &times, record, &refused);
+            return self.refused(dialect, &mut case, &times, record, &refused);
         }
-        let reservation = match case.charges.reserve(&self.shared.ledger, self.shared.now()) {
-            Ok(reservation) => reservation,
-            Err(refused) => {
-                case.verdict.action = Action::Reject;
-                return self.refused(dialect, &case, &times, record, &refused);
-            }
-        };
-        case.verdict.budget_warning = case.charges.stage(&self.shared.ledger, self.shared.now());
+        if let Err(refused) = self.reserve(&mut case) {
+            case.verdict.action = Action::Reject;
+            return self.refused(dialect, &mut case, &times, record, &refused);
+        }
 
         let editing = self.edit(&settings, &mut case, &looked, &destination);
         let sending = Sending {
@@ -121,11 +121,27 @@ impl Worker {
             case,
             times,
             record,
-            reservation,
             dialect,
             web_socket,
         };
         sending.send(start, editing).await
+    }
+
+    /// Reserves what the request will probably use, unless all processes have reserved it together already.
+    pub(crate) fn reserve(&self, case: &mut Case<'_>) -> Result<(), Box<Refused>> {
+        let (ledger, now) = (&self.shared.ledger, self.shared.now());
+        if let Some(asked) = &case.asked
+            && let (Some(told), Some(standings)) = (&asked.told, asked.standings())
+        {
+            if !told.is_reserved {
+                return Err(Box::new(case.charges.refusal(&standings).unwrap_or_else(loop_detected)));
+            }
+            case.verdict.budget_warning = case.charges.stage_told(told);
+            return Ok(());
+        }
+        case.ticket.own = case.charges.reserve(ledger, now)?;
+        case.verdict.budget_warning = case.charges.stage(ledger, now);
+        Ok(())
     }
 
     /// The pause that holds for a request: its session's, which begins here where the verdict says so.
@@ -144,6 +160,9 @@ impl Worker {
     fn begin_pause(&self, case: &Case<'_>, dialect: Option<Dialect>) {
         if !self.shared.pauses.pause(case.account, case.now) {
             return;
+        }
+        if let Some(fleet) = &self.shared.fleet {
+            fleet.decide(case.account.tenant(), &case.account_name, pausing(), None);
         }
         self.shared.tell(|| {
             let refusal = case.verdict.refusal.as_ref();
@@ -248,11 +267,13 @@ impl Worker {
     fn refused(
         &self,
         dialect: Option<Dialect>,
-        case: &Case<'_>,
+        case: &mut Case<'_>,
         times: &Times,
         record: Record,
         refused: &Refused,
     ) -> Response<Reply> {
+        // What goes no further uses nothing.
+        case.ticket.refund(&self.shared.ledger, self.shared.now());
         let mut response = refuse(dialect, refused.code, refused.status, &refused.message);
         let headers = response.headers_mut();
         add_verdict(headers, case);

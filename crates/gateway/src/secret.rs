@@ -5,13 +5,14 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// A key of 32 random bytes.
+/// A key of 32 random bytes. Clones are the same secret, also when it becomes another.
 #[derive(Clone)]
-pub(crate) struct Secret([u8; 32]);
+pub(crate) struct Secret(Arc<RwLock<[u8; 32]>>);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,7 +32,7 @@ impl Secret {
         let fresh = Self::random()?;
         let draft = folder.join(format!("secret.{}", std::process::id()));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all(&fresh.0)?;
+        file.write_all(&fresh.bytes())?;
         file.sync_all()?;
         let placed = fs::hard_link(&draft, &path);
         fs::remove_file(&draft)?;
@@ -49,12 +50,26 @@ impl Secret {
     pub(crate) fn random() -> io::Result<Self> {
         let mut bytes = [0; 32];
         fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        Ok(Self(bytes))
+        Ok(Self::of(bytes))
+    }
+
+    fn of(bytes: [u8; 32]) -> Self {
+        Self(Arc::new(RwLock::new(bytes)))
+    }
+
+    /// The secret itself, for processes that share it.
+    pub(crate) fn bytes(&self) -> [u8; 32] {
+        *self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over the secret of others, so that ids are the same everywhere.
+    pub(crate) fn adopt(&self, bytes: [u8; 32]) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = bytes;
     }
 
     /// The keyed hash of some fields, each with its length, in a domain of its own.
     pub(crate) fn hash(&self, domain: &str, fields: &[&[u8]]) -> u128 {
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return 0 };
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.bytes()) else { return 0 };
         for field in std::iter::once(&domain.as_bytes()).chain(fields) {
             mac.update(&(field.len() as u64).to_le_bytes());
             mac.update(field);
@@ -66,7 +81,7 @@ impl Secret {
 
 fn read(path: &Path) -> io::Result<Option<Secret>> {
     match fs::read(path) {
-        Ok(bytes) => Ok(bytes.try_into().ok().map(Secret)),
+        Ok(bytes) => Ok(bytes.try_into().ok().map(Secret::of)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

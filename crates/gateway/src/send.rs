@@ -7,7 +7,6 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
-use loopbreaker_budget::Reservation;
 use loopbreaker_config::ChantAction;
 use loopbreaker_dialect::{Dialect, Refusal, StreamReader, UsageFilter};
 use loopbreaker_telemetry::{Record, UpstreamError};
@@ -48,7 +47,6 @@ pub(crate) struct Sending<'r> {
     pub(crate) case: Case<'r>,
     pub(crate) times: Times,
     pub(crate) record: Record,
-    pub(crate) reservation: Option<Reservation>,
     pub(crate) dialect: Option<Dialect>,
     /// The client's side of a connection that is to become a web socket.
     pub(crate) web_socket: Option<OnUpgrade>,
@@ -175,7 +173,7 @@ impl Sending<'_> {
         let status = parts.status.as_u16();
         if status == 429 || status >= 500 {
             // Retries of an outage are no loop.
-            self.case.attempts.iter_mut().for_each(crate::identical::Attempt::take_back);
+            self.case.ticket.take_back();
         }
         let mut headers = headers::to_client(&parts.headers);
         add_verdict(&mut headers, &self.case);
@@ -257,9 +255,8 @@ impl Sending<'_> {
             },
             arrived: self.times.arrived,
             dialect: self.dialect,
-            reservation: self.reservation.take(),
+            ticket: std::mem::take(&mut self.case.ticket),
             estimate: self.case.estimate,
-            attempts: std::mem::take(&mut self.case.attempts),
             tenant: self.case.tenant.key,
             who: self.worker.shared.journal().is_some().then(|| self.case.who(self.dialect, self.times.at)),
             position: self.case.position,
@@ -274,10 +271,8 @@ impl Sending<'_> {
     /// No answer came, or none was asked for.
     fn unavailable(mut self, status: u16, message: &str, retry_after: Option<u64>) -> Response<Reply> {
         let shared = &self.worker.shared;
-        self.case.attempts.iter_mut().for_each(crate::identical::Attempt::take_back);
-        if let Some(reservation) = self.reservation.take() {
-            shared.ledger.refund(reservation, shared.now());
-        }
+        self.case.ticket.take_back();
+        self.case.ticket.refund(&shared.ledger, shared.now());
         let mut response = refuse(self.dialect, Refusal::UpstreamUnavailable, status, message);
         add_verdict(response.headers_mut(), &self.case);
         if let Some(seconds) = retry_after {

@@ -9,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use loopbreaker::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::judge::Past;
+use crate::loops::Ruled;
 use crate::recency::Recency;
 
 /// Names a session among all tenants: a keyed hash of both.
@@ -27,7 +29,27 @@ pub(crate) struct RunName {
 impl RunName {
     /// The name of a tenant's session.
     pub(crate) fn of(tenant: &str, session: &str) -> Self {
-        Self { tenant: xxh3_64(tenant.as_bytes()), session: xxh3_64(session.as_bytes()) }
+        Self { tenant: Self::tag(tenant), session: Self::hash(session) }
+    }
+
+    /// What a tenant is called among processes that share their state.
+    pub(crate) fn tag(tenant: &str) -> u64 {
+        xxh3_64(tenant.as_bytes())
+    }
+
+    /// What a session is called there.
+    pub(crate) fn hash(session: &str) -> u64 {
+        xxh3_64(session.as_bytes())
+    }
+
+    /// The session of a tenant that is known by its tag.
+    pub(crate) fn tagged(tenant: u64, session: &str) -> Self {
+        Self { tenant, session: Self::hash(session) }
+    }
+
+    /// The tag of its tenant.
+    pub(crate) const fn tenant(self) -> u64 {
+        self.tenant
     }
 }
 
@@ -150,6 +172,21 @@ impl Session {
         }
     }
 
+    /// What earlier requests mean for one that shows these loops.
+    pub(crate) fn past<'l>(
+        &mut self,
+        tip: u128,
+        loops: impl Iterator<Item = &'l Ruled>,
+        now: Timestamp,
+    ) -> Past {
+        let strikes = loops.map(|ruled| {
+            let identity = ruled.finding.identity.short();
+            (identity, self.strike(identity, ruled.strikes))
+        });
+        let strikes = strikes.collect();
+        Past { is_first: self.is_first(tip), after: self.after_refusal(tip, now), strikes }
+    }
+
     /// The transcript was refused. When it changes, the session is judged by what it shows then, so what was kept is
     /// forgotten.
     pub(crate) fn refuse(&mut self, tip: u128, until: Timestamp) {
@@ -182,9 +219,16 @@ impl Sessions {
         now: Timestamp,
     ) -> Located {
         let tip = chain.last().copied().unwrap_or(anchor);
+        let located = self.find(anchor, chain, tails);
+        self.touch(located, tip, tails.last().copied(), now)
+    }
+
+    /// The session that a transcript belongs to, as far as this process knows.
+    pub(crate) fn find(&self, anchor: u128, chain: &[u128], tails: &[u128]) -> Located {
+        let tip = chain.last().copied().unwrap_or(anchor);
         let known =
             chain.iter().rev().take(Self::MAX_LOOK_BACK).find_map(|link| Some((*link, self.end(*link)?)));
-        let located = match known {
+        match known {
             Some((link, key)) => {
                 let (account, is_newest) = self.standing(key, link);
                 if link == tip || is_newest {
@@ -198,8 +242,12 @@ impl Sessions {
                 Some(key) => Located { key, account: self.standing(key, 0).0, is_new: false },
                 None => Located { key: SessionKey(anchor), account: SessionKey(anchor), is_new: true },
             },
-        };
-        self.touch(located, tip, tails.last().copied(), now)
+        }
+    }
+
+    /// A request of a session that others have found.
+    pub(crate) fn adopt(&self, located: Located, tip: u128, tails: &[u128], now: Timestamp) {
+        self.touch(located, tip, tails.last().copied(), now);
     }
 
     /// The session goes on from here too: the next request will name this answer instead of repeating what led to it.
@@ -228,7 +276,7 @@ impl Sessions {
     /// The sessions that are called so. Tenants may use the same name, so there may be several. It looks at every
     /// session, which is fine for what a person asks.
     pub(crate) fn named(&self, name: &str) -> Vec<RunName> {
-        let hash = xxh3_64(name.as_bytes());
+        let hash = RunName::hash(name);
         let mut found = Vec::new();
         for table in &self.runs {
             let table = lock(table);

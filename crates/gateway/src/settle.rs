@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use loopbreaker::{Chant, DetectorName, Kind, Severity};
-use loopbreaker_budget::{Actual, Reservation, Tokens};
+use loopbreaker_budget::{Actual, Tokens};
 use loopbreaker_dialect::{Answer, Dialect, Usage};
 use loopbreaker_telemetry::{FindingNote, Record, Tokens as ToldTokens};
 use serde_json::{Value, json};
 
 use crate::answer::{End, Ended};
 use crate::consider::family;
-use crate::identical::Attempt;
 use crate::inspect::thread_key;
 use crate::journal::{Answered, Entry, Judged, Who};
 use crate::limits::Estimate;
@@ -19,6 +18,7 @@ use crate::send::CLIENT_GONE;
 use crate::sessions::Located;
 use crate::settings::{Applied, Settings};
 use crate::state::Shared;
+use crate::ticket::Ticket;
 use crate::transcripts::Transcript;
 
 /// What is left to do when an answer is over.
@@ -28,10 +28,8 @@ pub(crate) struct Settling {
     pub(crate) record: Record,
     pub(crate) arrived: Instant,
     pub(crate) dialect: Option<Dialect>,
-    pub(crate) reservation: Option<Reservation>,
+    pub(crate) ticket: Ticket,
     pub(crate) estimate: Estimate,
-    /// Attempts that are on their way until now.
-    pub(crate) attempts: Vec<Attempt>,
     pub(crate) tenant: u128,
     /// Whose request it is, where answers are written down, and the place of what this one adds.
     pub(crate) who: Option<Who>,
@@ -79,16 +77,12 @@ impl Settling {
             self.record.tokens = Some(told(&tokens));
             self.record.tokens_estimated = estimated;
             (self.record.cost_micros, self.record.cost_known) = (cost.micros, cost.known);
-            if let Some(reservation) = self.reservation.take() {
-                let actual = Actual { tokens: tokens.total(), money_micros: cost.micros };
-                self.shared.ledger.settle(reservation, &actual, now);
-            }
-        } else if let Some(reservation) = self.reservation.take() {
-            if succeeded {
-                self.shared.ledger.settle(reservation, &Actual::default(), now);
-            } else {
-                self.shared.ledger.refund(reservation, now);
-            }
+            let actual = Actual { tokens: tokens.total(), money_micros: cost.micros };
+            self.ticket.settle(&self.shared.ledger, &actual, now);
+        } else if succeeded {
+            self.ticket.settle(&self.shared.ledger, &Actual::default(), now);
+        } else {
+            self.ticket.refund(&self.shared.ledger, now);
         }
 
         let is_cut = matches!(end, End::Cut(_));
@@ -126,8 +120,11 @@ impl Settling {
             transcript.tip = key;
             self.shared.transcripts.put(transcript);
             self.shared.sessions.goes_on_from(self.located, key, now);
+            if let Some(over) = self.ticket.over() {
+                over.answered = Some((self.located.key.0, key));
+            }
         }
-        drop(self.attempts);
+        drop(self.ticket);
 
         self.record.response_model = model;
         self.record.duration = self.arrived.elapsed();

@@ -9,17 +9,21 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use loopbreaker::Timestamp;
 use loopbreaker_budget::{Breaker, Ledger};
-use loopbreaker_config::{Config, Policy};
+use loopbreaker_config::{Config, LogPlace, Policy};
+use loopbreaker_fleet::{Fleet, Heard};
 use loopbreaker_telemetry::{Level, Part, Telemetry};
 
 use crate::accounts::Accounts;
+use crate::fleet::AttemptIds;
 use crate::govern::with_overrides;
 use crate::hints::Placements;
 use crate::holds::Holds;
 use crate::identical::IdenticalRequests;
 use crate::identity::Tenants;
+use crate::joining::{Mailbox, join};
 use crate::journal::{Entry, Journal};
 use crate::meaning::Meaning;
+use crate::obey::Obedience;
 use crate::observe::Observing;
 use crate::orders::Orders;
 use crate::pauses::Pauses;
@@ -44,6 +48,11 @@ pub(crate) struct Shared {
     pub(crate) holds: Arc<Holds>,
     pub(crate) pauses: Arc<Pauses>,
     pub(crate) orders: Arc<Orders>,
+    pub(crate) obedience: Arc<Obedience>,
+    /// The other processes that share our state, if there are any, and what they say.
+    pub(crate) fleet: Option<Fleet>,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) attempt_ids: AttemptIds,
     pub(crate) observing: Observing,
     meaning: RwLock<Option<Arc<Meaning>>>,
     pub(crate) placements: Placements,
@@ -84,11 +93,22 @@ impl Shared {
     /// A gateway that has seen nothing yet.
     pub(crate) fn new(config: Config, secret: Secret, telemetry: Telemetry, data_dir: Option<&Path>) -> Self {
         let observing = Observing::open(&config, data_dir);
-        let (pauses, orders) = (Arc::<Pauses>::default(), Arc::<Orders>::default());
         let clock = Clock(Instant::now());
-        if let Some(running) = observing.running() {
-            running.obey(&pauses, &orders, clock);
+        let shares_log = matches!(config.log.place, LogPlace::Postgres(_));
+        let obedience = Arc::new(Obedience::new(clock, shares_log));
+        let mailbox = Arc::<Mailbox>::default();
+        let fleet = join(&config.state, &secret, &mailbox, &telemetry).unwrap_or_else(|error| {
+            telemetry.metrics.set_degraded(Part::State, true);
+            telemetry.log.event(Level::Error, "state is not shared", &[("problem", &error.to_string())]);
+            None
+        });
+        if let Some(fleet) = &fleet {
+            obedience.join(fleet);
         }
+        if let Some(running) = observing.running() {
+            running.obey(&obedience);
+        }
+        let random = Secret::random().map_or(0, |random| random.hash("attempts", &[]) as u64);
         Self {
             written: Mutex::new((config.clone(), Vec::new())),
             settings: RwLock::new(Arc::new(Settings::compile(config))),
@@ -100,8 +120,12 @@ impl Shared {
             ledger: Ledger::new(Self::MAX_COUNTS),
             accounts: Accounts::default(),
             holds: Arc::new(Holds::new(Arc::clone(&telemetry.metrics))),
-            pauses,
-            orders,
+            pauses: Arc::clone(&obedience.pauses),
+            orders: Arc::clone(&obedience.orders),
+            obedience,
+            fleet,
+            mailbox,
+            attempt_ids: AttemptIds::from(random),
             observing,
             meaning: RwLock::default(),
             placements: Placements::default(),
@@ -110,6 +134,18 @@ impl Shared {
             trusts_tenant_header: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             clock,
+        }
+    }
+
+    /// Hears what another process says.
+    pub(crate) fn hear(&self, heard: Heard) {
+        match heard {
+            Heard::Order { message, is_old } => self.obedience.hear(&message, is_old),
+            Heard::Secret(secret) => {
+                // Whoever started while Redis was away has called sessions by other names until now.
+                self.secret.adopt(secret);
+                self.tenants.forget();
+            }
         }
     }
 

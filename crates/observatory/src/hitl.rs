@@ -78,6 +78,14 @@ pub struct OrderGiven {
     pub operator: String,
     /// What it is.
     pub order: Order,
+    /// Whether another process was told it, and this one has only read of it.
+    #[serde(skip, default = "elsewhere")]
+    pub is_elsewhere: bool,
+}
+
+/// What is read was written by somebody else.
+const fn elsewhere() -> bool {
+    true
 }
 
 /// A session that is held, by its names.

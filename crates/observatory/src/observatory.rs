@@ -152,6 +152,7 @@ impl Shared {
             session_id: session.name.clone(),
             operator: pause.operator.clone(),
             order: Order::Pause { reason: pause.reason.clone() },
+            is_elsewhere: false,
         };
         self.hitl.set_pause(session.id, Some(pause));
         self.hitl.tell(&given);

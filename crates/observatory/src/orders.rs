@@ -80,6 +80,7 @@ impl Scribe<'_> {
             session_id: row.name.clone(),
             operator: operator.to_owned(),
             order,
+            is_elsewhere: false,
         };
         self.drafts.push(Draft {
             topic: Topic::Hitl,

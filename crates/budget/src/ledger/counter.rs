@@ -62,6 +62,15 @@ impl Counter {
         self.ring.as_mut().map_or(now, |ring| ring.add(amount, now))
     }
 
+    /// Replaces what is counted.
+    pub(super) fn set(&mut self, used: u64, now: u64) {
+        self.used = used;
+        if let Some(ring) = &mut self.ring {
+            ring.buckets.clear();
+            ring.buckets.push_back(Bucket { last: now, amount: used });
+        }
+    }
+
     /// Takes back a part of what was counted for that time; nothing where it has left the window already.
     pub(super) fn take_back(&mut self, amount: u64, at: u64) {
         let taken = self.ring.as_mut().map_or(amount, |ring| ring.take_back(amount, at));

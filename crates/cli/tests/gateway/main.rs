@@ -12,12 +12,15 @@ mod budgets;
 mod decisions;
 mod faithful;
 mod faults;
+mod fleet;
 mod lab;
 mod loops;
 mod nginx;
 mod ops;
 mod policies;
 mod provider;
+#[path = "../../../fleet/tests/fleet/server.rs"]
+mod redis;
 mod safety;
 mod talk;
 mod wire;

@@ -1,0 +1,213 @@
+//! Three gateways and a real Redis, alone or as a cluster: together they do what one does.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::lab::{Bench, Lab, until};
+use crate::redis::{Cluster, Redis};
+use crate::talk::{Chat, looping_in_every_dialect, question};
+use crate::wire::{Reply, request};
+
+/// Gateways that share their state. A busy machine is not taken for a dead Redis.
+fn gateways(url: &str, config: &str) -> Vec<Lab> {
+    let config = format!("state: \"{url}?timeout=5000ms\"\n{config}");
+    let labs: Vec<Lab> = (0..3).map(|_| Bench::new().config(&config).start()).collect();
+    for lab in &labs {
+        until("it has found the others", || is_whole(lab));
+    }
+    labs
+}
+
+/// Whether nothing of a gateway's state is missing.
+fn is_whole(lab: &Lab) -> bool {
+    lab.metric("loopbreaker_degraded{part=\"state\"}") == 0.0
+}
+
+/// What a client sees of a verdict.
+fn seen(reply: &Reply) -> (u16, String, String) {
+    let header = |name| reply.header(name).unwrap_or("none").to_owned();
+    (reply.status, header("x-loopbreaker-verdict"), header("x-loopbreaker-loop"))
+}
+
+/// An agent that goes round until it is stopped, and once more with the same transcript.
+fn verdicts(labs: &[Lab], path: &str, bodies: &[String]) -> Vec<(u16, String, String)> {
+    let mut next = labs.iter().cycle();
+    let headers = [("authorization", "Bearer sk-test"), ("content-type", "application/json")];
+    bodies.iter().map(|body| seen(&next.next().unwrap().post(path, &headers, body))).collect()
+}
+
+#[test]
+fn a_loop_that_is_spread_over_three_gateways_is_found_exactly_as_by_one() {
+    let redis = Redis::start();
+    let (one, three) = (vec![Lab::new()], gateways(&redis.url(), ""));
+    let dialects = looping_in_every_dialect(1).len();
+    for dialect in 0..dialects {
+        let path = looping_in_every_dialect(1)[dialect].0;
+        let mut bodies: Vec<String> =
+            (1..=8).map(|times| looping_in_every_dialect(times)[dialect].1.clone()).collect();
+        // The client that was refused tries again as it is.
+        bodies.extend(std::iter::repeat_n(bodies[7].clone(), 3));
+        let alone = verdicts(&one, path, &bodies);
+        assert!(alone.iter().any(|(status, ..)| *status == 429), "{path}: {alone:?}");
+        assert_eq!(verdicts(&three, path, &bodies), alone, "{path}");
+    }
+}
+
+#[test]
+fn a_transcript_has_one_session_at_all_of_them_also_after_a_compaction() {
+    let redis = Redis::start();
+    let labs = gateways(&redis.url(), "");
+    let session = |lab: &Lab, chat: &Chat| {
+        lab.chat(&[], chat.body()).header("x-loopbreaker-session").unwrap().to_owned()
+    };
+    let begun = Chat::new("mend it").call("ls", "a").call("cat a", "one").call("cat b", "two");
+    let first = session(&labs[0], &begun);
+    let later = begun.call("cat c", "three").call("cat d", "four");
+    assert_eq!(session(&labs[1], &later), first);
+    let compacted = later.without_history(6).call("cat e", "five");
+    assert_eq!(session(&labs[2], &compacted), first);
+    assert_ne!(session(&labs[0], &Chat::new("another").call("ls", "a")), first);
+}
+
+#[test]
+fn equal_requests_are_counted_wherever_they_arrive() {
+    let redis = Redis::start();
+    let policy = "policies: [{ id: p, spec: { loop_detection: { enabled: true, \
+                  threshold_identical_requests: 4, action: reject } } }]";
+    let labs = gateways(&redis.url(), policy);
+    let statuses: Vec<u16> =
+        (0..6).map(|turn| labs[turn % 3].chat(&[], question("the same")).status).collect();
+    assert_eq!(statuses, [200, 200, 200, 429, 429, 429]);
+    let other = labs[0].chat(&[("x-tenant-id", "other")], question("the same"));
+    assert_eq!(other.status, 200, "another tenant counts for itself");
+}
+
+/// How many of 64 clients' calls get through a budget of 1,000.
+fn admitted(url: &str) -> usize {
+    let budget = "policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1000, period: 1h }] } }]";
+    let labs = gateways(url, budget);
+    let admitted = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for client in 0..64_usize {
+            let (labs, admitted) = (&labs, &admitted);
+            scope.spawn(move || {
+                let mut wire = labs[client % 3].wire();
+                for turn in 0..18 {
+                    let body = question(&format!("{client} asks {turn}"));
+                    wire.send(&request("POST", "/v1/chat/completions", &[("authorization", "Bearer sk")], body.as_bytes()));
+                    let reply = wire.reply();
+                    assert!(reply.status == 200 || reply.code() == "budget_exceeded", "{}", reply.text());
+                    admitted.fetch_add(usize::from(reply.status == 200), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let sent: usize = labs.iter().map(Lab::sent).sum();
+    assert_eq!(sent, admitted.load(Ordering::Relaxed), "what was refused was not sent");
+    sent
+}
+
+#[test]
+fn a_budget_of_a_thousand_calls_lets_a_thousand_through_and_none_more() {
+    assert_eq!(admitted(&Redis::start().url()), 1_000);
+}
+
+#[test]
+fn a_budget_is_as_exact_in_a_cluster() {
+    assert_eq!(admitted(&Cluster::start().url()), 1_000);
+}
+
+#[test]
+fn a_pause_at_one_holds_a_call_at_another_until_a_third_resumes_it() {
+    let redis = Redis::start();
+    let labs = gateways(&redis.url(), "pause: { hold: 20s }");
+    let ask = |lab: &Lab, words: &str| {
+        let mut wire = lab.wire();
+        let headers = [("x-session-id", "run-17"), ("authorization", "Bearer sk-test")];
+        wire.send(&request("POST", "/v1/chat/completions", &headers, question(words).as_bytes()));
+        wire
+    };
+    assert_eq!(ask(&labs[0], "first").reply().status, 200);
+    // The one that is told has never seen the session.
+    until("it is known there, too", || labs[2].post("/api/v1/sessions/run-17/pause", &[], "").status == 200);
+    let paused = Instant::now();
+    let mut held = loop {
+        let mut wire = ask(&labs[1], "second");
+        if labs[1].metric("loopbreaker_held") == 1.0 {
+            break wire;
+        }
+        until("it is answered or held", || labs[1].metric("loopbreaker_held") == 1.0 || wire.answers_so_far() > 0);
+        if labs[1].metric("loopbreaker_held") == 1.0 {
+            break wire;
+        }
+        assert!(paused.elapsed() < Duration::from_secs(1), "the pause takes too long");
+    };
+    let sent = labs[1].sent();
+    assert_eq!(labs[0].post("/api/v1/sessions/run-17/resume", &[], "").status, 200);
+    assert_eq!(held.reply().status, 200);
+    assert_eq!(labs[1].sent(), sent + 1);
+
+    assert_eq!(labs[0].post("/api/v1/sessions/run-17/pause", &[], "").status, 200);
+    let mut held = ask(&labs[1], "third");
+    until("it is held", || labs[1].metric("loopbreaker_held") == 1.0);
+    let order = labs[2].post("/api/v1/sessions/run-17/reject", &[], r#"{"message":"enough"}"#);
+    assert_eq!(order.status, 200);
+    let refused = held.reply();
+    assert_eq!((refused.status, refused.code().as_str()), (403, "rejected_by_operator"));
+    until("the next one goes on", || ask(&labs[0], "fourth").reply().status == 200);
+}
+
+#[test]
+fn words_for_a_session_reach_its_model_wherever_it_calls_next() {
+    let redis = Redis::start();
+    let labs = gateways(&redis.url(), "");
+    let ask = |lab: &Lab, words: &str| {
+        lab.chat(&[("x-session-id", "run-17")], Chat::new(words).body())
+    };
+    assert_eq!(ask(&labs[0], "first").status, 200);
+    let order = labs[0].post("/api/v1/sessions/run-17/inject", &[], r#"{"message":"look at the log"}"#);
+    assert!((200..300).contains(&order.status), "{}", order.text());
+    until("the model hears it", || {
+        assert_eq!(ask(&labs[1], "second").status, 200);
+        labs[1].mock.requests().iter().any(|sent| String::from_utf8_lossy(&sent.body).contains("look at the log"))
+    });
+}
+
+#[test]
+fn while_redis_is_away_requests_go_on_at_once_and_afterwards_all_is_as_before() {
+    let mut redis = Redis::start();
+    let config = format!(
+        "state: \"{}\"\npolicies: [{{ id: p, spec: {{ rules: [{{ id: r, key: tenant, requests: 40, period: 1h }}] }} }}]",
+        redis.url()
+    );
+    let labs: Vec<Lab> = (0..2).map(|_| Bench::new().config(&config).start()).collect();
+    for lab in &labs {
+        until("it has found Redis", || is_whole(lab));
+    }
+    let ask = |lab: &Lab, words: &str| lab.chat(&[], question(words)).status;
+    assert_eq!([ask(&labs[0], "one"), ask(&labs[1], "two")], [200, 200]);
+    redis.kill();
+    for turn in 0..10 {
+        assert_eq!(ask(&labs[turn % 2], &format!("away {turn}")), 200);
+    }
+    assert_eq!(labs[0].metric("loopbreaker_degraded{part=\"state\"}"), 1.0);
+    let ready = labs[0].get("/readyz");
+    assert_eq!(ready.status, 200);
+    assert!(ready.text().contains("state"), "{}", ready.text());
+    redis.start_again();
+    for lab in &labs {
+        until("it has found Redis again", || is_whole(lab));
+    }
+    // What was used while it was away is counted: ten of forty are gone, and Redis has forgotten the first two.
+    let mut through = 0;
+    let started = Instant::now();
+    for turn in 0.. {
+        match ask(&labs[turn % 2], &format!("back {turn}")) {
+            200 => through += 1,
+            429 => break,
+            other => panic!("{other}"),
+        }
+        assert!(started.elapsed() < Duration::from_secs(30));
+    }
+    assert!((28..=32).contains(&through), "{through} got through");
+}

@@ -1,0 +1,90 @@
+//! What is written when a request is over, or when its verdict is known. Nobody waits for it.
+
+use redis::ScriptInvocation;
+
+use crate::ask::bytes;
+
+/// What a request leaves behind.
+#[derive(Debug, Clone, Default)]
+pub struct Aftermath {
+    /// Hash of the tenant's name.
+    pub tenant: u64,
+    /// Attempts that are on their way no more.
+    pub attempts: Vec<AttemptOver>,
+    /// What was reserved, and what was really used.
+    pub charges: Vec<ChargeOver>,
+    /// A transcript that was refused: session, its end, and for how many milliseconds.
+    pub refused: Option<(u128, u128, u64)>,
+    /// An answer that the next request will name: session and answer.
+    pub answered: Option<(u128, u128)>,
+}
+
+/// An attempt that is over.
+#[derive(Debug, Clone)]
+pub struct AttemptOver {
+    /// The window that it was counted in.
+    pub window: SharedKey,
+    /// Names the attempt.
+    pub id: u64,
+    /// Whether it never counted: the provider failed.
+    pub taken_back: bool,
+}
+
+/// A charge that is over.
+#[derive(Debug, Clone)]
+pub struct ChargeOver {
+    /// The count.
+    pub counter: SharedKey,
+    /// Length of its window; `None`: as long as the session.
+    pub window_millis: Option<u64>,
+    /// What was reserved.
+    pub estimate: u64,
+    /// What was used.
+    pub actual: u64,
+    /// When it was reserved, by Redis's time.
+    pub at: u64,
+}
+
+/// A key as the scripts make it: a hash, and the session's name where each session counts for itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SharedKey(Vec<u8>);
+
+impl SharedKey {
+    /// The key of a hash, for all sessions or for one.
+    pub fn new(hash: u128, session: Option<&str>) -> Self {
+        let mut key = bytes(hash).to_vec();
+        key.extend_from_slice(session.unwrap_or_default().as_bytes());
+        Self(key)
+    }
+}
+
+impl Aftermath {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.attempts.is_empty()
+            && self.charges.is_empty()
+            && self.refused.is_none()
+            && self.answered.is_none()
+    }
+
+    /// Writes it down as arguments of the script.
+    pub(crate) fn write(&self, call: &mut ScriptInvocation<'_>) {
+        call.arg(self.attempts.len());
+        for attempt in &self.attempts {
+            call.arg(&attempt.window.0).arg(attempt.id).arg(u8::from(attempt.taken_back));
+        }
+        call.arg(self.charges.len());
+        for charge in &self.charges {
+            call.arg(&charge.counter.0).arg(charge.window_millis.unwrap_or(0));
+            call.arg(charge.estimate).arg(charge.actual).arg(charge.at);
+        }
+        match self.refused {
+            Some((session, tip, millis)) => call.arg(&bytes(session)).arg(&bytes(tip)).arg(millis),
+            None => call.arg(""),
+        };
+        match self.answered {
+            Some((session, answer)) => call.arg(&bytes(session)).arg(&bytes(answer)),
+            None => call.arg(""),
+        };
+    }
+}

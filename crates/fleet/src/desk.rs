@@ -1,0 +1,277 @@
+//! The thread that writes what nobody waits for, and reads what others have to say.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::{RedisError, ScriptInvocation};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use crate::after::Aftermath;
+use crate::debts::Debts;
+use crate::order::{Decided, ORDERS};
+use crate::scripts::{AFTER, ORDER, prefix};
+use crate::server::{Connection, Server};
+
+/// Where the secret is that everybody's ids are keyed with.
+pub(crate) const SECRET: &str = "{lb}:secret";
+
+/// Hears that the shared state is away, and why, or that it is back.
+pub type Watcher = Box<dyn Fn(Option<&str>) + Send + Sync>;
+
+/// A handle to the thread.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    letters: mpsc::Sender<Letter>,
+    state: Arc<State>,
+}
+
+struct State {
+    away: AtomicBool,
+    watcher: Watcher,
+    debts: Mutex<Debts>,
+    dropped: AtomicU64,
+}
+
+/// What the thread is asked to do.
+pub(crate) enum Letter {
+    /// Write what a request left behind.
+    Leave(Aftermath),
+    /// Decide about a session, and tell the others.
+    Decide(Decided),
+    /// Remember whose session is called so.
+    Name(u64, u64),
+    /// Whose sessions are called so?
+    WhoIs(u64, oneshot::Sender<Vec<u64>>),
+    /// Redis is back: write what is owed.
+    Settle,
+}
+
+impl Desk {
+    /// Letters that may wait; beyond it what was used is owed, and the rest is dropped and counted.
+    const MAX_LETTERS: usize = 16_384;
+
+    /// A desk, and what has to be worked on.
+    pub(crate) fn new(watcher: Watcher) -> (Self, mpsc::Receiver<Letter>) {
+        let (letters, to_do) = mpsc::channel(Self::MAX_LETTERS);
+        let state = State {
+            away: AtomicBool::new(false),
+            watcher,
+            debts: Mutex::default(),
+            dropped: AtomicU64::new(0),
+        };
+        (Self { letters, state: Arc::new(state) }, to_do)
+    }
+
+    /// Writes what a request left behind, later.
+    pub(crate) fn leave(&self, aftermath: Aftermath) {
+        if aftermath.is_empty() {
+            return;
+        }
+        if let Err(full) = self.letters.try_send(Letter::Leave(aftermath))
+            && let Letter::Leave(aftermath) = full.into_inner()
+        {
+            self.owe(&aftermath);
+        }
+    }
+
+    /// Hands over anything else; what has no room is counted.
+    pub(crate) fn post(&self, letter: Letter) {
+        if self.letters.try_send(letter).is_err() {
+            self.state.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A link that was there is gone.
+    pub(crate) fn went(&self, reason: &str) {
+        self.is_away(reason);
+    }
+
+    /// A link cannot be made.
+    pub(crate) fn is_away(&self, reason: &str) {
+        if !self.state.away.swap(true, Ordering::AcqRel) {
+            (self.state.watcher)(Some(reason));
+        }
+    }
+
+    /// A link works.
+    pub(crate) fn came_back(&self) {
+        if self.state.away.swap(false, Ordering::AcqRel) {
+            (self.state.watcher)(None);
+        }
+        self.post(Letter::Settle);
+    }
+
+    /// What could not be remembered of what was used while Redis was away, and what had no room in the queue.
+    pub(crate) fn lost(&self) -> u64 {
+        self.debts().forgotten() + self.state.dropped.load(Ordering::Relaxed)
+    }
+
+    fn owe(&self, aftermath: &Aftermath) {
+        self.debts().owe(aftermath);
+    }
+
+    fn debts(&self) -> MutexGuard<'_, Debts> {
+        self.state.debts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Works until nobody can send anything any more.
+pub(crate) async fn work(desk: Desk, server: Server, origin: u64, mut to_do: mpsc::Receiver<Letter>) {
+    let clerk = Arc::new(Clerk {
+        desk,
+        server,
+        origin,
+        open: tokio::sync::Mutex::new(None),
+        undelivered: Mutex::default(),
+        at_once: Arc::new(Semaphore::new(Clerk::AT_ONCE)),
+    });
+    // Decisions are told in the order in which they were made; nothing else waits for them.
+    let (decisions, mut decided) = mpsc::channel(Clerk::MAX_UNDELIVERED);
+    let teller = Arc::clone(&clerk);
+    tokio::spawn(async move {
+        while let Some(letter) = decided.recv().await {
+            teller.do_it(letter).await;
+        }
+    });
+    while let Some(letter) = to_do.recv().await {
+        if matches!(letter, Letter::Decide(_)) {
+            if decisions.try_send(letter).is_err() {
+                clerk.desk.state.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+            continue;
+        }
+        let Ok(permit) = Arc::clone(&clerk.at_once).acquire_owned().await else { return };
+        let clerk = Arc::clone(&clerk);
+        tokio::spawn(async move {
+            clerk.do_it(letter).await;
+            drop(permit);
+        });
+    }
+}
+
+struct Clerk {
+    desk: Desk,
+    server: Server,
+    /// Names this process among the others.
+    origin: u64,
+    open: tokio::sync::Mutex<Option<Connection>>,
+    /// Decisions that have not reached Redis yet, oldest first: they are told when it is back.
+    undelivered: Mutex<VecDeque<Decided>>,
+    at_once: Arc<Semaphore>,
+}
+
+impl Clerk {
+    /// So much is written at the same time.
+    const AT_ONCE: usize = 256;
+    const MAX_UNDELIVERED: usize = 1_000;
+    /// Messages that are kept for processes that were away; about.
+    const MAX_TOLD: usize = 10_000;
+    /// How long an answer may take here, where nobody waits.
+    const PATIENCE: Duration = Duration::from_secs(2);
+
+    async fn do_it(&self, letter: Letter) {
+        match letter {
+            Letter::Leave(aftermath) => self.leave(aftermath).await,
+            Letter::Decide(decided) => self.decide(decided).await,
+            Letter::Name(name, tenant) => {
+                let key = named(name);
+                let mut adding = redis::cmd("SADD");
+                adding.arg(&key).arg(format!("{tenant:016x}"));
+                let mut expiring = redis::cmd("EXPIRE");
+                expiring.arg(&key).arg(7 * 24 * 3_600);
+                for command in [adding, expiring] {
+                    drop(self.run(async |connection| command.query_async::<()>(connection).await).await);
+                }
+            }
+            Letter::WhoIs(name, answer) => {
+                let asking = redis::cmd("SMEMBERS").arg(named(name)).to_owned();
+                let found: Result<Vec<String>, _> =
+                    self.run(async |connection| asking.query_async(connection).await).await;
+                let tenants = found.unwrap_or_default();
+                // Nobody listens any more when it has taken too long.
+                drop(
+                    answer.send(tenants.iter().filter_map(|hex| u64::from_str_radix(hex, 16).ok()).collect()),
+                );
+            }
+            Letter::Settle => {
+                let owed = self.desk.debts().take();
+                for aftermath in owed {
+                    self.leave(aftermath).await;
+                }
+                let undelivered =
+                    std::mem::take(&mut *self.undelivered.lock().unwrap_or_else(PoisonError::into_inner));
+                for decided in undelivered {
+                    self.decide(decided).await;
+                }
+            }
+        }
+    }
+
+    async fn leave(&self, aftermath: Aftermath) {
+        let mut call = AFTER.key(prefix(aftermath.tenant));
+        aftermath.write(&mut call);
+        if self.run_script::<u64>(&call).await.is_err() {
+            self.desk.owe(&aftermath);
+        }
+    }
+
+    async fn decide(&self, decided: Decided) {
+        let mut call = ORDER.key(prefix(decided.tenant));
+        decided.write(&mut call);
+        let written = self.run_script::<u8>(&call).await;
+        let told = match (&decided.message, &written) {
+            (Some(message), Ok(_)) => self.tell(message).await,
+            _ => Ok(()),
+        };
+        if written.is_err() || told.is_err() {
+            let mut undelivered = self.undelivered.lock().unwrap_or_else(PoisonError::into_inner);
+            if undelivered.len() >= Self::MAX_UNDELIVERED {
+                undelivered.pop_front();
+            }
+            undelivered.push_back(decided);
+        }
+    }
+
+    async fn tell(&self, body: &str) -> Result<(), RedisError> {
+        let mut telling = redis::cmd("XADD");
+        telling.arg(ORDERS).arg("MAXLEN").arg("~").arg(Self::MAX_TOLD).arg("*");
+        telling.arg("from").arg(self.origin).arg("body").arg(body);
+        self.run(async |connection| telling.query_async::<String>(connection).await).await.map(drop)
+    }
+
+    async fn run_script<T: redis::FromRedisValue>(
+        &self,
+        call: &ScriptInvocation<'_>,
+    ) -> Result<T, RedisError> {
+        self.run(async |connection| call.invoke_async(connection).await).await
+    }
+
+    /// Runs something on the desk's own connection, which is made anew after a failure.
+    async fn run<T>(
+        &self,
+        command: impl AsyncFnOnce(&mut Connection) -> Result<T, RedisError>,
+    ) -> Result<T, RedisError> {
+        let mut connection = {
+            let mut open = self.open.lock().await;
+            match &*open {
+                Some(connection) => connection.clone(),
+                None => open.insert(self.server.connect(Self::PATIENCE).await?).clone(),
+            }
+        };
+        let done = command(&mut connection).await;
+        if done
+            .as_ref()
+            .is_err_and(|error| error.is_unrecoverable_error() || error.is_io_error() || error.is_timeout())
+        {
+            *self.open.lock().await = None;
+        }
+        done
+    }
+}
+
+/// The key under which the tenants of a session's name are.
+fn named(name: u64) -> String {
+    format!("{{lb}}:n:{name:016x}")
+}

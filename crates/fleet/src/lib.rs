@@ -1,0 +1,156 @@
+//! Several gateways as one: sessions, strikes, windows, budgets and pauses in Redis, Valkey, or a cluster of them.
+//!
+//! A request asks one [`Ask`], which one script answers in one round trip and within a limit. What it leaves behind is
+//! written later by a thread that nobody waits for. While Redis is away, every process goes on with what it knows
+//! itself; what was used meanwhile is owed, and written when Redis is back.
+
+mod after;
+mod ask;
+mod debts;
+mod desk;
+mod link;
+mod listen;
+mod order;
+mod scripts;
+mod server;
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+pub use after::{Aftermath, AttemptOver, ChargeOver, SharedKey};
+pub use ask::{After, Ask, AttemptAsk, ChargeAsk, PauseState, Paused, Place, Stood, Told};
+pub use desk::Watcher;
+use desk::{Desk, Letter};
+pub use link::Link;
+pub use listen::Listener;
+use order::Decided;
+pub use order::{Decision, Heard};
+use server::Server;
+
+/// Why there is no shared state.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// The URL names no server.
+    #[error("the address of the shared state cannot be used: {0}")]
+    Address(String),
+    /// Its thread could not be made.
+    #[error("cannot start the thread of the shared state: {0}")]
+    Thread(std::io::Error),
+}
+
+/// How a fleet is joined.
+pub struct Options {
+    /// `redis://…`, or `redis+cluster://…` with commas between nodes.
+    pub url: String,
+    /// How long a request waits for an answer; [`Fleet::LIMIT`] unless there is a reason.
+    pub limit: Duration,
+    /// The secret of this process, which becomes that of all when it is the first.
+    pub secret: [u8; 32],
+    /// Names this process among the others; any random number.
+    pub origin: u64,
+    /// Hears what other processes say. It must not block.
+    pub listener: Listener,
+    /// Hears that the state is away, and why, or that it is back.
+    pub watcher: Watcher,
+}
+
+impl std::fmt::Debug for Options {
+    /// Says nothing of the address, which may hold a password, and of the secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+/// This process as one of several.
+#[derive(Clone)]
+pub struct Fleet {
+    server: Server,
+    limit: Duration,
+    desk: Desk,
+}
+
+impl std::fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fleet").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+impl Fleet {
+    /// How long a request waits for Redis before it goes on with what its process knows.
+    pub const LIMIT: Duration = Duration::from_millis(5);
+    /// How long a start waits for the common secret.
+    const START: Duration = Duration::from_millis(1_500);
+
+    /// Joins the others. The second value is the secret that all share, or this process's own while Redis is away.
+    pub fn join(options: Options) -> Result<(Self, [u8; 32]), FleetError> {
+        let Options { url, limit, secret, origin, listener, watcher } = options;
+        // The error may repeat the address, and with it the password.
+        let server = Server::at(&url).map_err(|error| FleetError::Address(format!("{:?}", error.kind())))?;
+        let (desk, to_do) = Desk::new(watcher);
+        let fleet = Self { server: server.clone(), limit, desk: desk.clone() };
+        let (found, wait) = mpsc::sync_channel(1);
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(FleetError::Thread)?;
+        let working = async move {
+            let at_start = async {
+                let mut connection = server.connect(Self::START).await?;
+                listen::common_secret(&mut connection, secret).await
+            };
+            let common: Option<[u8; 32]> = tokio::time::timeout(Self::START, at_start)
+                .await
+                .ok()
+                .and_then(|found: Result<_, redis::RedisError>| found.ok());
+            if common.is_none() {
+                desk.is_away("no answer at the start");
+            }
+            // Whoever started us has gone on by now if this took too long.
+            found.send(common).unwrap_or_default();
+            let known = common.unwrap_or(secret);
+            tokio::spawn(listen::listen(server.clone(), origin, known, listener));
+            desk::work(desk, server, origin, to_do).await;
+        };
+        std::thread::Builder::new()
+            .name("fleet".to_owned())
+            .spawn(move || runtime.block_on(working))
+            .map_err(FleetError::Thread)?;
+        let common = wait.recv_timeout(Self::START + Duration::from_millis(500)).ok().flatten();
+        Ok((fleet, common.unwrap_or(secret)))
+    }
+
+    /// The connection of one worker, which belongs to the runtime that this is called in.
+    pub fn link(&self) -> Arc<Link> {
+        Link::open(self.server.clone(), self.limit, self.desk.clone())
+    }
+
+    /// Writes what a request left behind, later.
+    pub fn leave(&self, aftermath: Aftermath) {
+        self.desk.leave(aftermath);
+    }
+
+    /// Decides about a tenant's session; `message` goes to the other processes.
+    pub fn decide(&self, tenant: u64, session: &str, decision: Decision, message: Option<String>) {
+        let session = session.to_owned();
+        self.desk.post(Letter::Decide(Decided { tenant, session, decision, message }));
+    }
+
+    /// Remembers which tenant has a session of that name, by hashes.
+    pub fn call(&self, name: u64, tenant: u64) {
+        self.desk.post(Letter::Name(name, tenant));
+    }
+
+    /// Tenants that have a session of that name, by hashes; none when Redis is away.
+    pub async fn tenants_of(&self, name: u64) -> Vec<u64> {
+        let (answer, is_answered) = oneshot::channel();
+        self.desk.post(Letter::WhoIs(name, answer));
+        let waited = tokio::time::timeout(Duration::from_secs(1), is_answered).await;
+        waited.ok().and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// What was dropped because there was no room for it.
+    pub fn lost(&self) -> u64 {
+        self.desk.lost()
+    }
+}

@@ -1,0 +1,163 @@
+//! One worker's connection: asked within a limit, left alone while it is away, and tried again by itself.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use redis::RedisError;
+use tokio::sync::Notify;
+
+use crate::after::Aftermath;
+use crate::ask::{Ask, Told};
+use crate::desk::Desk;
+use crate::scripts::{ASK, prefix};
+use crate::server::{Connection, Server};
+
+/// The connection of one worker. It belongs to the runtime that it was opened in.
+pub struct Link {
+    server: Server,
+    limit: Duration,
+    desk: Desk,
+    open: Mutex<Option<Connection>>,
+    /// Somebody has found that it is gone.
+    lost: Arc<Notify>,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    /// A link that connects in the background of this runtime.
+    pub(crate) fn open(server: Server, limit: Duration, desk: Desk) -> Arc<Self> {
+        let link = Arc::new(Self { server, limit, desk, open: Mutex::new(None), lost: Arc::default() });
+        tokio::spawn(maintain(Arc::downgrade(&link)));
+        link
+    }
+
+    /// Asks. `None` when there is no answer within the limit: whoever asks goes on with what it knows itself.
+    pub async fn ask(&self, ask: &Ask) -> Option<Told> {
+        let mut connection = self.connection()?;
+        let mut call = ASK.key(prefix(ask.tenant));
+        ask.write(&mut call);
+        let mut asking: std::pin::Pin<Box<dyn Future<Output = Result<Told, RedisError>> + Send>> =
+            Box::pin(async move { call.invoke_async(&mut connection).await });
+        match tokio::time::timeout(self.limit, &mut asking).await {
+            Ok(Ok(told)) => Some(told),
+            Ok(Err(error)) => {
+                self.lose(&error.to_string());
+                None
+            }
+            Err(_) => {
+                self.lose(&format!("no answer within {:?}", self.limit));
+                // What comes too late has been counted all the same, and must not be.
+                let (desk, ask) = (self.desk.clone(), ask.clone());
+                tokio::spawn(async move {
+                    if let Ok(told) = asking.await {
+                        desk.leave(undone(&ask, &told));
+                    }
+                });
+                None
+            }
+        }
+    }
+
+    /// Whether it is connected.
+    pub fn is_there(&self) -> bool {
+        self.connection().is_some()
+    }
+
+    fn connection(&self) -> Option<Connection> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn lose(&self, reason: &str) {
+        let was_open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take().is_some();
+        if was_open {
+            self.desk.went(reason);
+        }
+        self.lost.notify_one();
+    }
+
+    /// Connects, and sees whether it answers in time.
+    async fn try_again(&self) -> Result<Connection, String> {
+        let patience = Duration::from_secs(1);
+        let mut connection = self.server.connect(patience).await.map_err(|error| error.to_string())?;
+        for _ in 0..2 {
+            // The first answer includes the way there; only the second tells how fast it is.
+            let begun = tokio::time::Instant::now();
+            let pinged: Result<i64, _> =
+                redis::cmd("EXISTS").arg(crate::desk::SECRET).query_async(&mut connection).await;
+            pinged.map_err(|error| error.to_string())?;
+            if begun.elapsed() <= self.limit {
+                return Ok(connection);
+            }
+        }
+        Err(format!("no answer within {:?}", self.limit))
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.lost.notify_one();
+    }
+}
+
+/// Keeps a link connected for as long as somebody uses it.
+async fn maintain(link: std::sync::Weak<Link>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let Some(link) = link.upgrade() else { return };
+        match tokio::time::timeout(Duration::from_secs(3), link.try_again()).await {
+            Ok(Ok(connection)) => {
+                *link.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+                link.desk.came_back();
+                pause = FIRST_PAUSE;
+                let lost = Arc::clone(&link.lost);
+                drop(link);
+                lost.notified().await;
+            }
+            Ok(Err(reason)) => {
+                link.desk.is_away(&reason);
+                drop(link);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            Err(_) => link.desk.is_away("no connection within 3 s"),
+        }
+    }
+}
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// What takes back everything that an answer counted which came too late.
+fn undone(ask: &Ask, told: &Told) -> Aftermath {
+    use crate::after::{AttemptOver, ChargeOver, SharedKey};
+    use crate::ask::Place;
+    let account = match &ask.place {
+        Place::Named { key, name } if *key == told.account => name.clone(),
+        Place::Named { .. } | Place::Transcript { .. } => format!("lb-{:016x}", (told.account >> 64) as u64),
+    };
+    let session = |by_session: bool| by_session.then_some(&*account);
+    let attempts = ask.attempts.iter().map(|attempt| AttemptOver {
+        window: SharedKey::new(attempt.key, session(attempt.by_session)),
+        id: attempt.id,
+        // This process counts it by itself, and adds it when Redis is back.
+        taken_back: true,
+    });
+    let charges = ask.charges.iter().filter(|_| told.is_reserved).map(|charge| ChargeOver {
+        counter: SharedKey::new(charge.key, session(charge.by_session)),
+        window_millis: charge.window_millis,
+        estimate: charge.estimate,
+        actual: 0,
+        at: told.at,
+    });
+    Aftermath {
+        tenant: ask.tenant,
+        attempts: attempts.collect(),
+        charges: charges.collect(),
+        ..Aftermath::default()
+    }
+}

@@ -1,0 +1,100 @@
+//! Reads what other processes say, from where it stopped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{FromRedisValue, RedisError, Value};
+
+use crate::desk::SECRET;
+use crate::order::{Heard, ORDERS};
+use crate::server::{Connection, Server};
+
+/// Is told what others say. It must not block.
+pub type Listener = Arc<dyn Fn(Heard) + Send + Sync>;
+
+/// Orders that are not older than this still concern a process that starts.
+const HISTORY: Duration = Duration::from_secs(3_600);
+/// How long one question waits for something to be said.
+const WAIT: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Listens for as long as its runtime lives.
+pub(crate) async fn listen(server: Server, origin: u64, own_secret: [u8; 32], listener: Listener) {
+    let mut ears = Ears { origin, last: String::new(), began: String::new(), listener };
+    let mut pause = Duration::from_millis(50);
+    loop {
+        let listening = async {
+            let mut connection = server.connect(PATIENCE).await?;
+            let secret = common_secret(&mut connection, own_secret).await?;
+            if secret != own_secret {
+                (ears.listener)(Heard::Secret(secret));
+            }
+            ears.listen(&mut connection).await
+        };
+        let failed: Result<(), RedisError> = listening.await;
+        drop(failed);
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(1));
+    }
+}
+
+/// The secret that all processes share: that of the first one that came.
+pub(crate) async fn common_secret(
+    connection: &mut Connection,
+    own: [u8; 32],
+) -> Result<[u8; 32], RedisError> {
+    let () = redis::cmd("SET").arg(SECRET).arg(&own).arg("NX").query_async(connection).await?;
+    let kept: Vec<u8> = redis::cmd("GET").arg(SECRET).query_async(connection).await?;
+    Ok(kept.try_into().unwrap_or(own))
+}
+
+struct Ears {
+    origin: u64,
+    /// The last message that was heard.
+    last: String,
+    /// The time at which this process began.
+    began: String,
+    listener: Listener,
+}
+
+/// One message: its id and its fields.
+type Message = (String, Vec<(String, String)>);
+
+impl Ears {
+    async fn listen(&mut self, connection: &mut Connection) -> Result<(), RedisError> {
+        if self.last.is_empty() {
+            let (seconds, micros): (u64, u64) = redis::cmd("TIME").query_async(connection).await?;
+            let now = seconds * 1_000 + micros / 1_000;
+            self.began = format!("{now}-0");
+            self.last = format!("{}-0", now.saturating_sub(HISTORY.as_millis() as u64));
+        }
+        loop {
+            let mut asking = redis::cmd("XREAD");
+            asking.arg("COUNT").arg(256).arg("BLOCK").arg(WAIT.as_millis() as u64);
+            asking.arg("STREAMS").arg(ORDERS).arg(&self.last);
+            let said: Value = asking.query_async(connection).await?;
+            if said == Value::Nil {
+                continue;
+            }
+            let streams: Vec<(String, Vec<Message>)> = FromRedisValue::from_redis_value(said)?;
+            for (id, fields) in streams.into_iter().flat_map(|(_, messages)| messages) {
+                self.hear(id, fields);
+            }
+        }
+    }
+
+    fn hear(&mut self, id: String, fields: Vec<(String, String)>) {
+        let is_old = time_of(&id) < time_of(&self.began);
+        let own = self.origin.to_string();
+        let is_own = fields.iter().any(|(name, value)| name == "from" && *value == own);
+        self.last = id;
+        let body = fields.into_iter().find(|(name, _)| name == "body").map(|(_, body)| body);
+        if let Some(message) = body.filter(|_| !is_own) {
+            (self.listener)(Heard::Order { message, is_old });
+        }
+    }
+}
+
+fn time_of(id: &str) -> u64 {
+    id.split('-').next().and_then(|time| time.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,48 @@
+-- What is left to write when a request is over, or when its verdict is known.
+
+-- Attempts that are on their way no more, and those that never counted: the provider failed.
+for _ = 1, take_number() do
+  local window_key, id, taken_back = take(), take(), take() == '1'
+  redis.call('ZREM', prefix .. 'f:' .. window_key, id)
+  if taken_back then redis.call('ZREM', prefix .. 'w:' .. window_key, id) end
+end
+
+-- What was reserved, and what was really used. What was estimated too low counts from now on.
+for _ = 1, take_number() do
+  local key, window, estimate, actual, at = prefix .. 'b:' .. take(), take_number(), take_number(), take_number(), take_number()
+  local is_kept = redis.call('EXISTS', key) == 1
+  local counter = load_counter(key, window)
+  local late = math.max(0, actual - estimate)
+  if is_kept then
+    take_back(counter, math.max(0, estimate - actual), at, window)
+  elseif window == 0 or now - at < window then
+    -- The count was lost in between, and with it the estimate.
+    late = actual
+  end
+  if late > 0 then count(counter, late, window) end
+  if is_kept or late > 0 then save_counter(key, counter, window) end
+end
+
+-- A transcript that was refused. When it changes, the session is judged by what it shows then.
+local refused = take()
+if refused ~= '' then
+  local tip, lasts = take(), take_number()
+  local session = load_session(refused)
+  if session then
+    session.r, session.k = { tip, now + lasts, false }, nil
+    save_session(refused, session)
+  end
+end
+
+-- An answer that the next request will name instead of repeating what led to it.
+local answered = take()
+if answered ~= '' then
+  local answer = take()
+  local session = load_session(answered)
+  if session then
+    session.w = answer
+    save_session(answered, session)
+  end
+  ends_at(answer, answered)
+end
+return now

@@ -1,0 +1,186 @@
+-- Everything that a request must know and change before it goes out, in one step that nobody interrupts.
+
+-- Whose run is it?
+local name, tip, anchor = take(), take(), take()
+local links, tails = take_list(), take_list()
+local known_key, known_account = take(), take()
+
+-- The newest of these links at which something known ended, and whose it was.
+local function find(list)
+  for from = 1, #list, 8 do
+    local keys = {}
+    for at = from, math.min(from + 7, #list) do keys[#keys + 1] = prefix .. 'e:' .. list[at] end
+    for offset, key in ipairs(redis.call('MGET', unpack(keys))) do
+      if key then return list[from + offset - 1], key end
+    end
+  end
+end
+
+local key, account
+if name ~= '' then
+  key, account = anchor, anchor
+else
+  local link, owner = find(links)
+  if link then
+    local session = load_session(owner)
+    account = session and session.a or owner
+    local is_newest = not session or session.t[1] == link or session.w == link
+    -- What leaves an earlier end behind is a fork: a session of its own, on the same account.
+    key = (link == tip or is_newest) and owner or tip
+  else
+    local _, compacted = find(tails)
+    if compacted then
+      local session = load_session(compacted)
+      key, account = compacted, session and session.a or compacted
+    elseif known_key ~= '' then
+      key, account = known_key, known_account
+    else
+      key, account = anchor, anchor
+    end
+  end
+end
+
+local session = load_session(key)
+local is_new = not session
+if is_new then
+  session = { a = account, t = { tip }, f = tip }
+else
+  account = session.a
+  local tips, is_known = session.t, false
+  for _, earlier in ipairs(tips) do is_known = is_known or earlier == tip end
+  if not is_known then
+    table.insert(tips, 1, tip)
+    if #tips > 3 then redis.call('DEL', prefix .. 'e:' .. table.remove(tips)) end
+  end
+end
+ends_at(tip, key)
+if #tails > 0 then ends_at(tails[1], key) end
+
+local function name_of(session_key)
+  if session_key == anchor and name ~= '' then return name end
+  return 'lb-' .. (string.sub(session_key, 1, 8):gsub('.', function(c) return string.format('%02x', string.byte(c)) end))
+end
+local account_name = name_of(account)
+
+-- What did it do before?
+local is_first, after, left = session.f == tip and 1 or 0, 0, 0
+local is_loop = take_number() == 1
+if is_loop and session.r and session.r[1] == tip then
+  if session.r[2] > now then
+    after, left = 1, session.r[2] - now
+  elseif not session.r[3] then
+    session.r[3] = true
+    after = 2
+  end
+end
+local strikes = {}
+for at = 1, take_number() do
+  local identity, shown = take(), take_number()
+  session.k = session.k or {}
+  local kept
+  for _, strike in ipairs(session.k) do
+    if strike[1] == identity then
+      strike[2] = math.max(strike[2], shown)
+      kept = strike[2]
+    end
+  end
+  if not kept then
+    if #session.k >= 8 then table.remove(session.k, 1) end
+    session.k[#session.k + 1] = { identity, shown }
+    kept = shown
+  end
+  strikes[at] = kept
+end
+save_session(key, session)
+
+-- Is it paused?
+local pause = redis.call('GET', prefix .. 'p:' .. account_name)
+local paused_name = account_name
+if not pause and key ~= account then
+  paused_name = name_of(key)
+  pause = redis.call('GET', prefix .. 'p:' .. paused_name)
+end
+if pause and string.sub(pause, 1, 1) == 'R' then
+  -- Nobody was waiting when it was rejected, so this is the call that is told.
+  redis.call('DEL', prefix .. 'p:' .. paused_name)
+elseif pause then
+  local held = prefix .. 'h:' .. paused_name
+  redis.call('SADD', held, tip)
+  redis.call('PEXPIRE', held, SESSION_TTL)
+  pause = 'W' .. (now - tonumber(string.sub(pause, 2)))
+end
+if pause and paused_name ~= account_name then pause = string.lower(string.sub(pause, 1, 1)) .. string.sub(pause, 2) end
+local is_approved = redis.call('EXISTS', prefix .. 'o:' .. tip)
+
+-- How often was it sent?
+local counts = {}
+for at = 1, take_number() do
+  local window_key, by_session, window, id, once = take(), take() == '1', take_number(), take(), take() == '1'
+  if by_session then window_key = window_key .. account_name end
+  local seen, flying = prefix .. 'w:' .. window_key, prefix .. 'f:' .. window_key
+  local counted = true
+  if once then
+    redis.call('ZREMRANGEBYSCORE', flying, '-inf', now - 600000)
+    counted = redis.call('ZCARD', flying) == 0
+    redis.call('ZADD', flying, now, id)
+    redis.call('PEXPIRE', flying, 600000)
+  end
+  counts[at] = 0
+  if counted then
+    redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window)
+    redis.call('ZADD', seen, now, id)
+    redis.call('PEXPIRE', seen, window)
+    counts[at] = redis.call('ZCARD', seen)
+    if counts[at] > 1000 then redis.call('ZREMRANGEBYRANK', seen, 0, counts[at] - 1001) end
+  end
+end
+
+-- Does it fit into its budgets? All of it is reserved, or nothing.
+local charges, fits = {}, true
+for at = 1, take_number() do
+  local counter_key, by_session, window = take(), take() == '1', take_number()
+  if by_session then counter_key = counter_key .. account_name end
+  local charge = { key = prefix .. 'b:' .. counter_key, window = window }
+  charge.amount, charge.stops, charge.estimate, charge.stages = take_number(), take() == '1', take_number(), take_list()
+  for _, earlier in ipairs(charges) do
+    if earlier.key == charge.key then charge.counter = earlier.counter end
+  end
+  charge.counter = charge.counter or load_counter(charge.key, window)
+  local used = charge.counter.u
+  -- What is pending of this very request counts, too.
+  for _, earlier in ipairs(charges) do
+    if earlier.key == charge.key then used = used + earlier.estimate end
+  end
+  charge.used = used
+  local over = used >= charge.amount or charge.estimate > charge.amount - used
+  if over and charge.stops then fits = false end
+  local wanted = math.max(charge.estimate, 1)
+  if wanted > charge.amount then
+    charge.reset = window
+  else
+    charge.reset = window > 0 and until_left(charge.counter, used + wanted - charge.amount, window) or 0
+  end
+  charges[at] = charge
+end
+local told = {}
+for _, charge in ipairs(charges) do
+  local stage = 0
+  if fits then
+    count(charge.counter, charge.estimate, charge.window)
+    for number, from in ipairs(charge.stages) do
+      if charge.counter.u >= tonumber(from) then stage = number end
+    end
+    if stage > charge.counter.a then
+      charge.counter.a, charge.counter.t = stage, now
+    else
+      stage = 0
+    end
+    save_counter(charge.key, charge.counter, charge.window)
+  end
+  told[#told + 1] = { tostring(charge.used), charge.reset, stage }
+end
+
+return {
+  key, account, is_new and 1 or 0, is_first, after, left, strikes, pause or '', is_approved, counts, fits and 1 or 0, told,
+  now,
+}

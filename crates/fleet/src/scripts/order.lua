@@ -1,0 +1,23 @@
+-- What an operator, or a policy, decides about a session.
+local what, name = take(), take()
+local paused, held = prefix .. 'p:' .. name, prefix .. 'h:' .. name
+local current = redis.call('GET', paused)
+local state = current and string.sub(current, 1, 1)
+if what == 'pause' and not current then
+  redis.call('SET', paused, 'W' .. now, 'PX', take_number())
+elseif what == 'resume' and state == 'W' then
+  -- A client that comes back with a transcript that was held is not paused for it again.
+  for _, tip in ipairs(redis.call('SMEMBERS', held)) do
+    redis.call('SET', prefix .. 'o:' .. tip, '1', 'PX', SESSION_TTL)
+  end
+  redis.call('DEL', paused, held)
+elseif what == 'reject' and state == 'W' then
+  redis.call('DEL', held)
+  redis.call('SET', paused, 'R' .. take(), 'PX', SESSION_TTL)
+elseif what == 'told' and state == 'R' then
+  -- A held call was told of the rejection, so the next one is not.
+  redis.call('DEL', paused)
+else
+  return 0
+end
+return 1

@@ -1,0 +1,32 @@
+-- KEYS[1] begins every key of the tenant and carries its tag, so that all of them are in one slot.
+local prefix = KEYS[1]
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+-- How long a session, its ends and what it has used are kept after their last use.
+local SESSION_TTL = 7 * 24 * 3600 * 1000
+
+local position = 0
+local function take()
+  position = position + 1
+  return ARGV[position]
+end
+local function take_number()
+  return tonumber(take())
+end
+local function take_list()
+  local list = {}
+  for at = 1, take_number() do list[at] = take() end
+  return list
+end
+
+local function load_session(key)
+  local raw = redis.call('GET', prefix .. 's:' .. key)
+  return raw and cmsgpack.unpack(raw)
+end
+local function save_session(key, session)
+  redis.call('SET', prefix .. 's:' .. key, cmsgpack.pack(session), 'PX', SESSION_TTL)
+end
+local function ends_at(link, key)
+  redis.call('SET', prefix .. 'e:' .. link, key, 'PX', SESSION_TTL)
+end

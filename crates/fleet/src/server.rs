@@ -1,0 +1,100 @@
+//! A Redis or a cluster of them: where it is, and connections to it.
+
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::cluster::{ClusterClient, ClusterClientBuilder};
+use redis::cluster_async::ClusterConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisFuture, Value};
+
+/// Where the shared state is.
+#[derive(Clone)]
+pub(crate) enum Server {
+    One(Client),
+    Cluster(Box<ClusterClient>),
+}
+
+/// A connection that many requests share.
+#[derive(Clone)]
+pub(crate) enum Connection {
+    One(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+/// Nobody waits for a connection longer than this.
+const CONNECT: Duration = Duration::from_secs(1);
+
+impl Server {
+    /// The server of a URL; `redis+cluster://` names any nodes of a cluster, with commas between them.
+    pub(crate) fn at(url: &str) -> Result<Self, RedisError> {
+        let Some((scheme, rest)) = url.split_once("+cluster://") else {
+            return Client::open(url).map(Self::One);
+        };
+        let (credentials, nodes) = rest.rsplit_once('@').map_or(("", rest), |(own, nodes)| (own, nodes));
+        let at = if credentials.is_empty() { "" } else { "@" };
+        let nodes = nodes.split(['/', '?']).next().unwrap_or_default();
+        let urls = nodes.split(',').map(|node| format!("{scheme}://{credentials}{at}{node}"));
+        ClusterClientBuilder::new(urls)
+            .connection_timeout(CONNECT)
+            // Whoever asks has a limit of its own, far below this one.
+            .response_timeout(CONNECT)
+            .retries(3)
+            .max_retry_wait(50)
+            .build()
+            .map(|client| Self::Cluster(Box::new(client)))
+    }
+
+    /// Connects. `patience` is how long an answer may take before the connection gives it up.
+    pub(crate) async fn connect(&self, patience: Duration) -> Result<Connection, RedisError> {
+        match self {
+            Self::One(client) => {
+                let config = AsyncConnectionConfig::new()
+                    .set_connection_timeout(Some(CONNECT))
+                    .set_response_timeout(Some(patience));
+                client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
+            }
+            Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
+        }
+    }
+}
+
+impl ConnectionLike for Connection {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        match self {
+            Self::One(connection) => connection.req_packed_command(command),
+            Self::Cluster(connection) => connection.req_packed_command(command),
+        }
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        match self {
+            Self::One(connection) => connection.req_packed_commands(pipeline, offset, count),
+            Self::Cluster(connection) => connection.req_packed_commands(pipeline, offset, count),
+        }
+    }
+
+    fn get_db(&self) -> i64 {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Server;
+
+    #[test]
+    fn a_cluster_is_named_by_any_of_its_nodes() {
+        for url in
+            ["redis+cluster://a:7000,b:7001", "redis+cluster://me:secret@a:7000", "redis+cluster://a:7000/0"]
+        {
+            assert!(matches!(Server::at(url), Ok(Server::Cluster(_))), "{url}");
+        }
+        assert!(matches!(Server::at("redis://a:6379/1"), Ok(Server::One(_))));
+        assert!(Server::at("redis://a:not-a-port").is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! Redis dies, stops, forgets its scripts, fails over: nobody waits past the limit, and everything comes back by itself.
+
+use std::time::{Duration, Instant};
+
+use loopbreaker_fleet::{Aftermath, ChargeOver, Fleet, SharedKey};
+
+use super::server::{Cluster, Redis, wait};
+use super::{Process, charge, transcript, until};
+
+/// What a busy machine may add to a limit before it is somebody's fault.
+const SLACK: Duration = Duration::from_millis(250);
+
+#[tokio::test]
+async fn while_redis_is_dead_nobody_waits_and_what_was_used_is_added_when_it_is_back() {
+    let mut redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    let mut ask = transcript(1, &[10]);
+    ask.charges = vec![charge(9, 100, 1)];
+    assert!(one.ask(&ask).await.is_reserved);
+    redis.kill();
+    until(|| {
+        // The first one finds out.
+        !one.link.is_there() || futures_lite(&one, &ask)
+    })
+    .await;
+    let asked = Instant::now();
+    assert_eq!(one.link.ask(&ask).await, None);
+    assert!(asked.elapsed() < SLACK);
+    let used = ChargeOver {
+        counter: SharedKey::new(9, None),
+        window_millis: Some(60_000),
+        estimate: 0,
+        actual: 5,
+        at: 0,
+    };
+    for _ in 0..3 {
+        one.fleet.leave(Aftermath { tenant: 1, charges: vec![used.clone()], ..Aftermath::default() });
+    }
+    redis.start_again();
+    one.wait_until_there().await;
+    let started = Instant::now();
+    ask.charges[0].estimate = 0;
+    while one.ask(&ask).await.standings[0].used != 15 {
+        assert!(started.elapsed() < Duration::from_secs(30), "the debt is not paid");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let states = one.states.lock().unwrap().clone();
+    assert!(states.len() >= 2 && states[0].is_some() && states[states.len() - 1].is_none(), "{states:?}");
+}
+
+/// Asks in the background, so that a dead connection is noticed.
+fn futures_lite(one: &Process, ask: &loopbreaker_fleet::Ask) -> bool {
+    let (link, ask) = (std::sync::Arc::clone(&one.link), ask.clone());
+    tokio::spawn(async move { link.ask(&ask).await });
+    false
+}
+
+#[tokio::test]
+async fn a_redis_that_stands_still_costs_the_limit_once_and_late_answers_are_undone() {
+    let redis = Redis::start();
+    let one = Process::join_with(&redis.url(), Duration::from_millis(50));
+    one.wait_until_there().await;
+    let mut ask = transcript(1, &[10]);
+    ask.charges = vec![charge(9, 100, 1)];
+    assert!(one.ask(&ask).await.is_reserved);
+    redis.signal("STOP");
+    let asked = Instant::now();
+    assert_eq!(one.link.ask(&ask).await, None);
+    assert!(
+        asked.elapsed() >= Duration::from_millis(50) && asked.elapsed() < Duration::from_millis(50) + SLACK
+    );
+    let asked = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(one.link.ask(&ask).await, None);
+    }
+    assert!(asked.elapsed() < SLACK, "the others do not even try");
+    redis.signal("CONT");
+    one.wait_until_there().await;
+    let other = Process::join(&redis.url()).await;
+    ask.charges[0].estimate = 0;
+    let started = Instant::now();
+    while other.ask(&ask).await.standings[0].used != 1 {
+        assert!(started.elapsed() < Duration::from_secs(30), "what came too late stays counted");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_redis_that_forgot_its_scripts_is_told_them_again() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    one.ask(&transcript(1, &[10])).await;
+    redis.command(&["SCRIPT", "FLUSH"]);
+    assert!(!one.ask(&transcript(1, &[10, 11])).await.is_new);
+}
+
+#[tokio::test]
+async fn a_replica_that_refuses_to_write_is_left_and_found_again_when_it_may() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    one.ask(&transcript(1, &[10])).await;
+    redis.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    until_lost(&one).await;
+    redis.command(&["REPLICAOF", "NO", "ONE"]);
+    one.wait_until_there().await;
+    let started = Instant::now();
+    while one.link.ask(&transcript(1, &[10, 11])).await.is_none() {
+        assert!(started.elapsed() < Duration::from_secs(30));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn until_lost(one: &Process) {
+    let started = Instant::now();
+    while one.link.ask(&transcript(1, &[10])).await.is_some() {
+        assert!(started.elapsed() < Duration::from_secs(30));
+    }
+}
+
+#[tokio::test]
+async fn who_starts_without_redis_finds_it_and_the_common_secret_later() {
+    let mut redis = Redis::start();
+    let first = Process::join(&redis.url()).await;
+    let secret = redis.command(&["GET", "{lb}:secret"]);
+    redis.kill();
+    let late = Process::join_with(&redis.url(), super::PATIENT);
+    assert_ne!(late.secret, first.secret);
+    redis.start_again();
+    redis.command(&["SET", "{lb}:secret", &secret]);
+    late.wait_until_there().await;
+    until(|| {
+        late.heard.lock().unwrap().iter().any(|heard| matches!(heard, loopbreaker_fleet::Heard::Secret(_)))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_slot_that_moves_and_a_primary_that_dies_are_followed() {
+    let mut cluster = Cluster::start();
+    let one = Process::join(&cluster.url()).await;
+    let first = one.ask(&transcript(1, &[10])).await;
+    // MOVED: the other half of the cluster takes over without a failure.
+    let key = "lb:{0000000000000001}:";
+    let dead = cluster.primary_of(key).port;
+    cluster.primary_of(key).kill();
+    wait(|| {
+        let alive = cluster.nodes.iter().find(|node| node.port != dead).unwrap();
+        let nodes = alive.command(&["CLUSTER", "NODES"]);
+        nodes.lines().filter(|line| line.contains("master") && !line.contains("fail")).count() == 3
+    });
+    let started = Instant::now();
+    let again = loop {
+        if let Some(told) = one.link.ask(&transcript(1, &[10, 11])).await {
+            break told;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "the new primary is not found");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(again.key, first.key, "the replica has it all");
+    assert!(Fleet::LIMIT <= Duration::from_millis(5));
+}

@@ -1,0 +1,261 @@
+//! What one process did, another one knows.
+
+use loopbreaker_fleet::{After, Aftermath, Ask, AttemptOver, ChargeOver, Place, SharedKey, Told};
+
+use super::server::{Cluster, Redis};
+use super::{Process, attempt, charge, transcript};
+
+async fn leave(process: &Process, aftermath: Aftermath, is_written: impl AsyncFn() -> bool) {
+    process.fleet.leave(aftermath);
+    let started = std::time::Instant::now();
+    while !is_written().await {
+        assert!(started.elapsed().as_secs() < 30, "it is not written");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_transcript_goes_on_forks_and_is_recognised_after_compaction_at_any_process() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    assert_eq!(one.secret, other.secret, "ids are the same everywhere");
+    let first = one.ask(&transcript(1, &[10])).await;
+    assert!(first.is_new && first.is_first);
+    let second = other.ask(&transcript(1, &[10, 11])).await;
+    assert_eq!((second.key, second.is_new, second.is_first), (first.key, false, false));
+    let third = one.ask(&transcript(1, &[10, 11, 12])).await;
+    assert_eq!(third.key, first.key);
+    let retried = other.ask(&transcript(1, &[10, 11])).await;
+    assert_eq!(retried.key, first.key, "an equal transcript is a retry");
+    let fork = other.ask(&transcript(1, &[10, 11, 99])).await;
+    assert_eq!((fork.key, fork.account, fork.is_new), (99, first.key, true), "it pays with its parent");
+
+    let with_tails = |links: &[u128], tails: Vec<u128>| {
+        let mut ask = transcript(1, links);
+        let Place::Transcript { tails: own, .. } = &mut ask.place else { unreachable!() };
+        *own = tails;
+        ask
+    };
+    let told = one.ask(&with_tails(&[10, 11, 12, 13], vec![70])).await;
+    assert_eq!(told.key, first.key);
+    let compacted = other.ask(&with_tails(&[500], vec![71, 70])).await;
+    assert_eq!((compacted.key, compacted.is_new), (first.key, false), "its last words are known");
+    let elsewhere = other.ask(&transcript(2, &[10, 11])).await;
+    assert!(elsewhere.is_new, "another tenant");
+}
+
+#[tokio::test]
+async fn a_session_that_only_this_process_knows_keeps_its_key() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    let mut ask = transcript(1, &[10, 11]);
+    let Place::Transcript { known, .. } = &mut ask.place else { unreachable!() };
+    *known = Some((7, 5));
+    let told = one.ask(&ask).await;
+    assert_eq!((told.key, told.account), (7, 5));
+}
+
+#[tokio::test]
+async fn an_answer_that_was_named_is_where_its_session_goes_on() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let first = one.ask(&transcript(1, &[10])).await;
+    let aftermath = Aftermath { tenant: 1, answered: Some((first.key, 900)), ..Aftermath::default() };
+    let ends = "return #redis.call('KEYS', 'lb:*:e:*')";
+    leave(&one, aftermath, async || redis.command(&["EVAL", ends, "0"]) == "2").await;
+    let next = other.ask(&transcript(1, &[900, 901])).await;
+    assert_eq!((next.key, next.is_new), (first.key, false));
+}
+
+#[tokio::test]
+async fn strikes_are_kept_the_higher_one_wins_and_a_refusal_clears_them() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let looping =
+        |tip: u128, shown| Ask { is_loop: true, strikes: vec![(77, shown)], ..transcript(1, &[10, tip]) };
+    assert_eq!(one.ask(&looping(11, 2)).await.strikes, [2]);
+    assert_eq!(other.ask(&looping(11, 0)).await.strikes, [2], "a compacted transcript shows fewer");
+    let refused = Aftermath { tenant: 1, refused: Some((10, 11, 400)), ..Aftermath::default() };
+    leave(&one, refused, async || matches!(other.ask(&looping(11, 0)).await.after, After::Refuse(_))).await;
+    let again = one.ask(&looping(11, 1)).await;
+    assert!(matches!(again.after, After::Refuse(left) if left <= 400));
+    assert_eq!(again.strikes, [1], "it is judged by what it shows");
+    let changed = other.ask(&looping(12, 1)).await;
+    assert_eq!(changed.after, After::Judge, "a transcript that has changed is judged");
+    tokio::time::sleep(std::time::Duration::from_millis(450)).await;
+    let (first, second) = tokio::join!(async { one.ask(&looping(11, 1)).await.after }, async {
+        other.ask(&looping(11, 1)).await.after
+    },);
+    let let_through = [first, second].iter().filter(|after| **after == After::LetThrough).count();
+    assert_eq!(let_through, 1, "once, whoever asks at the same time");
+}
+
+#[tokio::test]
+async fn equal_requests_are_counted_over_all_processes_and_leave_with_the_window() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let sent = |id, window_millis| {
+        let mut ask = transcript(1, &[10]);
+        ask.attempts = vec![loopbreaker_fleet::AttemptAsk { window_millis, ..attempt(5, id) }];
+        ask
+    };
+    for (id, process) in [(1, &one), (2, &other), (3, &one)] {
+        assert_eq!(process.ask(&sent(id, 60_000)).await.attempts, [id as u32]);
+    }
+    // The provider failed, so that one was no attempt.
+    let over = AttemptOver { window: SharedKey::new(5, None), id: 3, taken_back: true };
+    let taken_back = Aftermath { tenant: 1, attempts: vec![over], ..Aftermath::default() };
+    let counted = "return redis.call('ZCARD', redis.call('KEYS', 'lb:*:w:*')[1])";
+    leave(&other, taken_back, async || redis.command(&["EVAL", counted, "0"]) == "2").await;
+    let started = std::time::Instant::now();
+    let mut id = 10;
+    loop {
+        id += 1;
+        let counted = one.ask(&sent(id, 200)).await.attempts[0];
+        if counted == 1 {
+            break;
+        }
+        assert!(started.elapsed().as_secs() < 30);
+        tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+    }
+}
+
+#[tokio::test]
+async fn attempts_that_overlap_count_once_where_that_is_asked_for() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let sampled = |id| {
+        let mut ask = transcript(1, &[10]);
+        ask.attempts = vec![loopbreaker_fleet::AttemptAsk { once_in_flight: true, ..attempt(5, id) }];
+        ask
+    };
+    assert_eq!(one.ask(&sampled(1)).await.attempts, [1]);
+    assert_eq!(other.ask(&sampled(2)).await.attempts, [0], "one is on its way elsewhere");
+    let over = |id| AttemptOver { window: SharedKey::new(5, None), id, taken_back: false };
+    let both = Aftermath { tenant: 1, attempts: vec![over(1), over(2)], ..Aftermath::default() };
+    let mut id = 2;
+    one.fleet.leave(both);
+    loop {
+        id += 1;
+        let counted = other.ask(&sampled(id)).await.attempts[0];
+        if counted > 0 {
+            assert_eq!(counted, 2);
+            break;
+        }
+        let over = Aftermath { tenant: 1, attempts: vec![over(id)], ..Aftermath::default() };
+        one.fleet.leave(over);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+/// How many of 64 clients' requests fit into a budget of 1,000.
+async fn admitted(url: &str) -> usize {
+    let mut processes = Vec::new();
+    for _ in 0..3 {
+        processes.push(std::sync::Arc::new(Process::join(url).await));
+    }
+    let mut clients = Vec::new();
+    for client in 0..64_u128 {
+        let process = std::sync::Arc::clone(&processes[client as usize % 3]);
+        clients.push(tokio::spawn(async move {
+            let mut admitted = 0;
+            for turn in 0..20_u128 {
+                let mut ask = transcript(3, &[1_000 + client * 100 + turn]);
+                ask.charges = vec![charge(9, 1_000, 1), charge(10, 5_000, 1)];
+                let told: Told = process.ask(&ask).await;
+                admitted += usize::from(told.is_reserved);
+            }
+            admitted
+        }));
+    }
+    let mut all = 0;
+    for client in clients {
+        all += client.await.unwrap();
+    }
+    let mut ask = transcript(3, &[7]);
+    ask.charges = vec![charge(10, 5_000, 1)];
+    assert_eq!(
+        processes[0].ask(&ask).await.standings[0].used,
+        1_000,
+        "what was refused took nothing elsewhere"
+    );
+    all
+}
+
+#[tokio::test]
+async fn a_budget_lets_through_exactly_its_amount() {
+    assert_eq!(admitted(&Redis::start().url()).await, 1_000);
+}
+
+#[tokio::test]
+async fn a_budget_lets_through_exactly_its_amount_in_a_cluster() {
+    assert_eq!(admitted(&Cluster::start().url()).await, 1_000);
+}
+
+#[tokio::test]
+async fn a_reservation_is_settled_refunded_and_warned_of_once() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let asking = |estimate, window_millis| {
+        let mut ask = transcript(1, &[10]);
+        ask.charges = vec![loopbreaker_fleet::ChargeAsk {
+            stages: vec![50, 80],
+            window_millis,
+            ..charge(9, 100, estimate)
+        }];
+        ask
+    };
+    for window in [Some(60_000), None] {
+        let first = one.ask(&asking(60, window)).await;
+        assert_eq!((first.is_reserved, first.standings[0].used, first.standings[0].stage), (true, 0, 1));
+        let second = other.ask(&asking(60, window)).await;
+        assert!(!second.is_reserved);
+        assert_eq!(second.standings[0].used, 60);
+        let over = |estimate, actual| ChargeOver {
+            counter: SharedKey::new(9, None),
+            window_millis: window,
+            estimate,
+            actual,
+            at: first.at,
+        };
+        let settled = Aftermath { tenant: 1, charges: vec![over(60, 10)], ..Aftermath::default() };
+        one.fleet.leave(settled);
+        let mut third = other.ask(&asking(60, window)).await;
+        while !third.is_reserved {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            third = other.ask(&asking(60, window)).await;
+        }
+        assert_eq!((third.standings[0].used, third.standings[0].stage), (10, 0), "that stage was told of");
+        let refunded = Aftermath {
+            tenant: 1,
+            charges: vec![ChargeOver { at: third.at, ..over(60, 0) }],
+            ..Aftermath::default()
+        };
+        other.fleet.leave(refunded);
+        let started = std::time::Instant::now();
+        while one.ask(&asking(0, window)).await.standings[0].used != 10 {
+            assert!(started.elapsed().as_secs() < 30);
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        redis.command(&["FLUSHALL"]);
+    }
+}
+
+#[tokio::test]
+async fn tenants_share_nothing_and_every_key_expires() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    for tenant in [1, 2] {
+        let mut ask = transcript(tenant, &[10]);
+        (ask.attempts, ask.charges) = (vec![attempt(5, 1)], vec![charge(9, 1, 1)]);
+        let told = one.ask(&ask).await;
+        assert!(told.is_new && told.is_reserved);
+        assert_eq!(told.attempts, [1]);
+    }
+    for key in redis.command(&["--scan", "--pattern", "lb:*"]).lines() {
+        assert!(key.starts_with("lb:{000000000000000"), "{key} has the tenant's tag");
+    }
+    let expires = "local n = 0 for _, k in ipairs(redis.call('KEYS', 'lb:*')) do \
+                   if redis.call('PTTL', k) < 0 then n = n + 1 end end return n";
+    assert_eq!(redis.command(&["EVAL", expires, "0"]), "0");
+}

@@ -1,0 +1,211 @@
+//! What all processes know of a request: the question that is put to them, and their answer taken in.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use loopbreaker::Timestamp;
+use loopbreaker_budget::{Standing, Window};
+use loopbreaker_fleet::{
+    After, Ask, AttemptAsk, AttemptOver, ChargeAsk, ChargeOver, Decision, Fleet, PauseState, Place,
+    SharedKey, Told,
+};
+
+use crate::consider::{Case, Whose};
+use crate::judge::Past;
+use crate::pauses::Pauses;
+use crate::sessions::{AfterRefusal, RunName};
+use crate::state::Shared;
+
+/// The question of a request, and what it was asked with.
+pub(crate) struct Asked {
+    ask: Ask,
+    pub(crate) told: Option<Told>,
+}
+
+/// Numbers attempts, so that each can be taken back.
+#[derive(Debug)]
+pub(crate) struct AttemptIds(AtomicU64);
+
+impl AttemptIds {
+    /// Numbers that no other process uses.
+    pub(crate) const fn from(random: u64) -> Self {
+        Self(AtomicU64::new(random))
+    }
+
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// How long a pause is remembered. It is no time after which a session goes on: nobody is approved by waiting.
+const PAUSE_KEPT_MILLIS: u64 = 7 * 24 * 3_600 * 1_000;
+/// A pause that began so lately may not have reached the others yet.
+const ON_ITS_WAY_MILLIS: u64 = 2_000;
+
+/// The decision that pauses a session.
+pub(crate) const fn pausing() -> Decision {
+    Decision::Pause(PAUSE_KEPT_MILLIS)
+}
+
+impl Asked {
+    /// The question of a request.
+    pub(crate) fn of(shared: &Shared, case: &Case<'_>, attempts: &[(u128, AttemptKind)]) -> Self {
+        let place = match &case.whose {
+            Whose::Named { key, name } => Place::Named { key: key.0, name: name.to_string() },
+            Whose::Transcript { anchor, chain, tails } => {
+                let found = shared.sessions.find(*anchor, chain, tails);
+                let is_known = !found.is_new || found.key != found.account;
+                Place::Transcript {
+                    anchor: *anchor,
+                    links: chain.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
+                    tails: tails.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
+                    known: is_known.then_some((found.key.0, found.account.0)),
+                }
+            }
+        };
+        let strikes: Vec<(u128, u32)> =
+            case.loops().map(|ruled| (ruled.finding.identity.short(), ruled.strikes)).collect();
+        let attempts = attempts.iter().map(|(key, kind)| AttemptAsk {
+            key: *key,
+            by_session: kind.by_session,
+            window_millis: kind.window_millis,
+            id: shared.attempt_ids.next(),
+            once_in_flight: kind.once_in_flight,
+        });
+        let ask = Ask {
+            tenant: RunName::tag(&case.tenant.name),
+            place,
+            tip: case.tip,
+            is_loop: !strikes.is_empty(),
+            strikes,
+            attempts: attempts.collect(),
+            charges: case.charges.asked().collect(),
+        };
+        Self { ask, told: None }
+    }
+
+    /// The question itself.
+    pub(crate) const fn ask(&self) -> &Ask {
+        &self.ask
+    }
+
+    /// The past of the session, as the others know it.
+    pub(crate) fn past(&self) -> Option<Past> {
+        let told = self.told.as_ref()?;
+        let after = match told.after {
+            After::Judge => AfterRefusal::Judge,
+            After::Refuse(millis) => AfterRefusal::Refuse(millis.div_ceil(1_000)),
+            After::LetThrough => AfterRefusal::LetThrough,
+        };
+        let strikes =
+            self.ask.strikes.iter().zip(&told.strikes).map(|((identity, _), kept)| (*identity, *kept));
+        Some(Past { is_first: told.is_first, after, strikes: strikes.collect() })
+    }
+
+    /// How often the request was sent, in each window that was asked about.
+    pub(crate) fn attempts(&self, index: usize) -> Option<u32> {
+        self.told.as_ref()?.attempts.get(index).copied()
+    }
+
+    /// How its budgets stood before it.
+    pub(crate) fn standings(&self) -> Option<Vec<Standing>> {
+        let told = self.told.as_ref()?;
+        let standing = |(stood, charge): (&loopbreaker_fleet::Stood, &ChargeAsk)| Standing {
+            used: stood.used,
+            amount: charge.amount,
+            remaining: charge.amount.saturating_sub(stood.used),
+            reset_seconds: stood.reset_millis.div_ceil(1_000),
+        };
+        Some(told.standings.iter().zip(&self.ask.charges).map(standing).collect())
+    }
+
+    /// What is left to tell the others when the request is over.
+    pub(crate) fn common(&self, fleet: &Fleet, case: &Case<'_>) -> crate::ticket::Common {
+        let is_reserved = self.told.as_ref().is_some_and(|told| told.is_reserved);
+        let at = self.told.as_ref().map_or(0, |told| told.at);
+        let mut common = crate::ticket::Common::new(fleet.clone(), self.ask.tenant, is_reserved);
+        let session = |by_session: bool| by_session.then_some(&*case.account_name);
+        if self.told.is_some() {
+            for attempt in &self.ask.attempts {
+                common.attempted(AttemptOver {
+                    window: SharedKey::new(attempt.key, session(attempt.by_session)),
+                    id: attempt.id,
+                    taken_back: false,
+                });
+            }
+        }
+        // What was asked about and did not fit was not reserved, and will not be used either.
+        if is_reserved || self.told.is_none() {
+            for (charge, quantity) in self.ask.charges.iter().zip(case.charges.quantities()) {
+                common.charged(
+                    quantity,
+                    ChargeOver {
+                        counter: SharedKey::new(charge.key, session(charge.by_session)),
+                        window_millis: charge.window_millis,
+                        estimate: charge.estimate,
+                        actual: 0,
+                        at,
+                    },
+                );
+            }
+        }
+        common
+    }
+
+    /// Takes in what the others know, so that this process knows it too when they cannot be asked.
+    pub(crate) fn take_in(&self, shared: &Shared, case: &Case<'_>) {
+        let Some(told) = &self.told else { return };
+        for (identity, kept) in
+            self.ask.strikes.iter().zip(&told.strikes).map(|((identity, _), kept)| (*identity, *kept))
+        {
+            shared.sessions.with(case.located.key, |session| session.strike(identity, kept));
+        }
+        case.charges.know(&shared.ledger, told, case.now);
+        if told.is_approved {
+            shared.pauses.approve(case.tip);
+        }
+        self.take_in_pause(&shared.pauses, case);
+    }
+
+    fn take_in_pause(&self, pauses: &Pauses, case: &Case<'_>) {
+        match self.told.as_ref().and_then(|told| told.pause.as_ref()) {
+            Some(pause) => {
+                let run = if pause.is_own { case.run } else { case.account };
+                let since = |ago: u64| Timestamp::from_millis(case.now.as_millis().saturating_sub(ago));
+                match &pause.state {
+                    PauseState::Waiting(ago) => drop(pauses.pause(run, since(*ago))),
+                    PauseState::Rejected(message) => {
+                        pauses.pause(run, case.now);
+                        pauses.reject(run, message);
+                    }
+                }
+            }
+            // It was decided elsewhere, and we have not heard of it.
+            None => {
+                for run in [case.account, case.run] {
+                    if pauses.has_waited(run, case.now) >= ON_ITS_WAY_MILLIS {
+                        pauses.resume(run);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How attempts of a policy are counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttemptKind {
+    pub(crate) by_session: bool,
+    pub(crate) window_millis: u64,
+    pub(crate) once_in_flight: bool,
+}
+
+/// The length of a window, as it is asked about.
+pub(crate) fn window_millis(window: Window) -> Option<u64> {
+    match window {
+        Window::Seconds(seconds) => Some(u64::from(seconds.max(1)) * 1_000),
+        Window::Session => None,
+    }
+}
+
+/// How many links are asked about at most: between two requests lie an answer and its results.
+const MAX_LOOK_BACK: usize = 64;

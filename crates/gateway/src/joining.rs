@@ -1,0 +1,130 @@
+//! Becoming one of several processes that share their state.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use loopbreaker_config::State;
+use loopbreaker_fleet::{Fleet, FleetError, Heard, Options};
+use loopbreaker_telemetry::{Level, Part, Telemetry};
+
+use crate::secret::Secret;
+use crate::state::Shared;
+
+/// What other processes say, kept until somebody is there to hear it.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox(Mutex<Inside>);
+
+#[derive(Debug, Default)]
+struct Inside {
+    reader: Option<Weak<Shared>>,
+    waiting: Vec<Heard>,
+}
+
+impl Mailbox {
+    /// What is said before anybody listens is little: orders of the last hour.
+    const MAX_WAITING: usize = 10_000;
+
+    /// From now on everything is told to this one, beginning with what was said before.
+    pub(crate) fn open(&self, shared: &Arc<Shared>) {
+        let mut inside = self.lock();
+        inside.reader = Some(Arc::downgrade(shared));
+        for heard in std::mem::take(&mut inside.waiting) {
+            shared.hear(heard);
+        }
+    }
+
+    fn take(&self, heard: Heard) {
+        let mut inside = self.lock();
+        match inside.reader.as_ref().map(Weak::upgrade) {
+            Some(Some(shared)) => shared.hear(heard),
+            None if inside.waiting.len() < Self::MAX_WAITING => inside.waiting.push(heard),
+            Some(None) | None => {}
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Joins the processes that the config names; `None` when this one is alone. The secret becomes that of all.
+pub(crate) fn join(
+    state: &State,
+    secret: &Secret,
+    mailbox: &Arc<Mailbox>,
+    telemetry: &Telemetry,
+) -> Result<Option<Fleet>, FleetError> {
+    let (State::Redis(url) | State::RedisCluster(url)) = state else { return Ok(None) };
+    let (metrics, log, place) = (Arc::clone(&telemetry.metrics), telemetry.log.clone(), url.to_string());
+    let watcher = move |away: Option<&str>| {
+        metrics.set_degraded(Part::State, away.is_some());
+        match away {
+            Some(reason) => {
+                let fields = [("place", place.as_str()), ("problem", reason)];
+                log.event(
+                    Level::Warn,
+                    "shared state is away; this process goes on with its own memory",
+                    &fields,
+                );
+            }
+            None => log.event(Level::Info, "shared state is back", &[("place", place.as_str())]),
+        }
+    };
+    let letters = Arc::clone(mailbox);
+    let (url, limit) = with_limit(url.as_str());
+    let (fleet, common) = Fleet::join(Options {
+        url,
+        limit,
+        secret: secret.bytes(),
+        origin: Secret::random().map_err(FleetError::Thread)?.hash("origin", &[]) as u64,
+        listener: Arc::new(move |heard| letters.take(heard)),
+        watcher: Box::new(watcher),
+    })?;
+    secret.adopt(common);
+    Ok(Some(fleet))
+}
+
+/// The address without `timeout=…`, and that limit: a Redis far away may need more than the usual one.
+fn with_limit(url: &str) -> (String, Duration) {
+    let Some((address, query)) = url.split_once('?') else { return (url.to_owned(), Fleet::LIMIT) };
+    let mut limit = Fleet::LIMIT;
+    let kept = query.split('&').filter(|pair| {
+        let millis = pair.strip_prefix("timeout=").and_then(|text| text.strip_suffix("ms"));
+        match millis.and_then(|text| text.parse::<u64>().ok()) {
+            Some(millis) => {
+                limit = Duration::from_millis(millis.clamp(1, 10_000));
+                false
+            }
+            None => true,
+        }
+    });
+    let kept: Vec<&str> = kept.collect();
+    let address = if kept.is_empty() { address.to_owned() } else { format!("{address}?{}", kept.join("&")) };
+    (address, limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use loopbreaker_fleet::Fleet;
+
+    use super::with_limit;
+
+    #[test]
+    fn the_limit_of_an_answer_stands_in_the_address() {
+        let usual = Fleet::LIMIT;
+        for (url, address, limit) in [
+            ("redis://a:1", "redis://a:1", usual),
+            ("redis://a:1?timeout=20ms", "redis://a:1", Duration::from_millis(20)),
+            (
+                "redis://a:1/2?protocol=resp3&timeout=1ms",
+                "redis://a:1/2?protocol=resp3",
+                Duration::from_millis(1),
+            ),
+            ("redis://a:1?timeout=soon", "redis://a:1?timeout=soon", usual),
+        ] {
+            assert_eq!(with_limit(url), (address.to_owned(), limit), "{url}");
+        }
+    }
+}

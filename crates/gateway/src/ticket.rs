@@ -1,0 +1,106 @@
+//! What a request has taken until its answer is over: attempts that count, and amounts that are reserved.
+
+use loopbreaker::Timestamp;
+use loopbreaker_budget::{Actual, Ledger, Quantity, Reservation};
+use loopbreaker_fleet::{Aftermath, AttemptOver, ChargeOver, Fleet};
+
+use crate::identical::Attempt;
+
+/// Everything that has to be given back or accounted for.
+#[derive(Debug, Default)]
+pub(crate) struct Ticket {
+    /// Attempts that are on their way until now.
+    pub(crate) attempts: Vec<Attempt>,
+    /// What this process itself has reserved.
+    pub(crate) own: Option<Reservation>,
+    /// What other processes have to know.
+    pub(crate) common: Option<Common>,
+}
+
+/// What is told to the other processes when the request is over.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) fleet: Fleet,
+    pub(crate) over: Aftermath,
+    /// What is counted of each charge.
+    pub(crate) quantities: Vec<Quantity>,
+    /// Whether the charges are reserved there; else they are only told what was used.
+    pub(crate) is_reserved: bool,
+}
+
+impl Ticket {
+    /// Replaces estimates by what was really used.
+    pub(crate) fn settle(&mut self, ledger: &Ledger, actual: &Actual, now: Timestamp) {
+        if let Some(own) = self.own.take() {
+            ledger.settle(own, actual, now);
+        }
+        if let Some(common) = &mut self.common {
+            common.settle(|quantity, estimate| match quantity {
+                Quantity::Requests => estimate,
+                Quantity::Tokens => actual.tokens,
+                Quantity::Money => actual.money_micros,
+            });
+        }
+    }
+
+    /// Takes everything back that was reserved: the provider was never reached, or failed.
+    pub(crate) fn refund(&mut self, ledger: &Ledger, now: Timestamp) {
+        if let Some(own) = self.own.take() {
+            ledger.refund(own, now);
+        }
+        if let Some(common) = &mut self.common {
+            common.settle(|_, _| 0);
+        }
+    }
+
+    /// The provider answered 429 or 5xx, or not at all: retries of an outage are no loop.
+    pub(crate) fn take_back(&mut self) {
+        self.attempts.iter_mut().for_each(Attempt::take_back);
+        if let Some(common) = &mut self.common {
+            common.over.attempts.iter_mut().for_each(|attempt| attempt.taken_back = true);
+        }
+    }
+
+    /// What has to be told to the others, where there are any.
+    pub(crate) fn over(&mut self) -> Option<&mut Aftermath> {
+        self.common.as_mut().map(|common| &mut common.over)
+    }
+}
+
+impl Common {
+    /// A ticket of a process that shares its state.
+    pub(crate) fn new(fleet: Fleet, tenant: u64, is_reserved: bool) -> Self {
+        let over = Aftermath { tenant, ..Aftermath::default() };
+        Self { fleet, over, quantities: Vec::new(), is_reserved }
+    }
+
+    /// An attempt that was counted there.
+    pub(crate) fn attempted(&mut self, attempt: AttemptOver) {
+        self.over.attempts.push(attempt);
+    }
+
+    /// A charge that was reserved there, or would have been.
+    pub(crate) fn charged(&mut self, quantity: Quantity, charge: ChargeOver) {
+        self.quantities.push(quantity);
+        self.over.charges.push(charge);
+    }
+
+    fn settle(&mut self, actual: impl Fn(Quantity, u64) -> u64) {
+        for (charge, quantity) in self.over.charges.iter_mut().zip(self.quantities.drain(..)) {
+            charge.actual = actual(quantity, charge.estimate);
+            if !self.is_reserved {
+                charge.estimate = 0;
+            }
+        }
+    }
+}
+
+impl Drop for Common {
+    fn drop(&mut self) {
+        if !self.quantities.is_empty() {
+            // Nobody has settled it: what was reserved stays counted as it was estimated.
+            self.over.charges.clear();
+        }
+        self.fleet.leave(std::mem::take(&mut self.over));
+    }
+}
