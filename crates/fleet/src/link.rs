@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::after::Aftermath;
 use crate::ask::{Ask, Told};
 use crate::desk::Desk;
-use crate::scripts::{ASK, prefix};
+use crate::scripts::{AFTER, ASK, prefix};
 use crate::server::{Connection, Server};
 
 /// The connection of one worker. It belongs to the runtime that it was opened in.
@@ -60,6 +60,19 @@ impl Link {
                 });
                 None
             }
+        }
+    }
+
+    /// Writes what must be known everywhere before an answer is given, within the limit; else it is written later.
+    pub async fn write(&self, aftermath: Aftermath) {
+        let written = async {
+            let mut connection = self.connection()?;
+            let mut call = AFTER.key(prefix(aftermath.tenant));
+            aftermath.write(&mut call);
+            call.invoke_async::<u64>(&mut connection).await.ok()
+        };
+        if !matches!(tokio::time::timeout(self.limit, written).await, Ok(Some(_))) {
+            self.desk.leave(aftermath);
         }
     }
 

@@ -208,6 +208,9 @@ impl Worker {
             case.asked = Some(asked);
         }
         judge(&self.shared, settings, looked, &mut case);
+        if let Some((link, refusal)) = self.link.as_ref().zip(case.ticket.take_refusal()) {
+            link.write(refusal).await;
+        }
         case
     }
 }

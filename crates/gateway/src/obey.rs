@@ -44,6 +44,11 @@ impl Obedience {
         self.fleet.set(fleet.clone()).unwrap_or_default();
     }
 
+    /// Whether there are other processes, and they cannot read what is ordered here.
+    pub(crate) fn must_be_told_elsewhere(&self) -> bool {
+        self.fleet.get().is_some() && !self.shares_log
+    }
+
     /// Holds the calls of a session; says whether they went on before.
     pub(crate) fn hold(&self, run: RunName) -> bool {
         self.pauses.pause(run, self.clock.now())
@@ -53,7 +58,7 @@ impl Obedience {
     pub(crate) fn carry_out(&self, given: &OrderGiven) {
         let run = RunName::of(&given.tenant, &given.session_id);
         if !given.is_elsewhere {
-            self.tell(run, &given.session_id, &given.order, !self.shares_log);
+            self.tell(run, &given.session_id, &given.order, self.must_be_told_elsewhere());
         }
         self.act(run, &given.session_id, &given.order);
     }

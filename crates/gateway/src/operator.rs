@@ -41,6 +41,10 @@ impl Worker {
             let asked = Request::from_parts(parts.clone(), Full::new(body.clone()));
             let response = running.answer(asked, visitor.caller).await;
             if response.status() != 404 {
+                if response.status().is_success() && self.shared.obedience.must_be_told_elsewhere() {
+                    // The session may be held by a process whose log this one cannot read.
+                    self.operate_here(parts.uri.path(), &body).await;
+                }
                 return response;
             }
         }

@@ -61,6 +61,13 @@ impl Ticket {
         }
     }
 
+    /// Takes out that the transcript was refused: the others must know before its client comes back.
+    pub(crate) fn take_refusal(&mut self) -> Option<Aftermath> {
+        let over = self.over()?;
+        let refused = Some(over.refused.take()?);
+        Some(Aftermath { tenant: over.tenant, refused, ..Aftermath::default() })
+    }
+
     /// What has to be told to the others, where there are any.
     pub(crate) fn over(&mut self) -> Option<&mut Aftermath> {
         self.common.as_mut().map(|common| &mut common.over)

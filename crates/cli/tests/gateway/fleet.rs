@@ -84,7 +84,8 @@ fn equal_requests_are_counted_wherever_they_arrive() {
 
 /// How many of 64 clients' calls get through a budget of 1,000.
 fn admitted(url: &str) -> usize {
-    let budget = "policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1000, period: 1h }] } }]";
+    let budget =
+        "policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 1000, period: 1h }] } }]";
     let labs = gateways(url, budget);
     let admitted = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -94,7 +95,12 @@ fn admitted(url: &str) -> usize {
                 let mut wire = labs[client % 3].wire();
                 for turn in 0..18 {
                     let body = question(&format!("{client} asks {turn}"));
-                    wire.send(&request("POST", "/v1/chat/completions", &[("authorization", "Bearer sk")], body.as_bytes()));
+                    wire.send(&request(
+                        "POST",
+                        "/v1/chat/completions",
+                        &[("authorization", "Bearer sk")],
+                        body.as_bytes(),
+                    ));
                     let reply = wire.reply();
                     assert!(reply.status == 200 || reply.code() == "budget_exceeded", "{}", reply.text());
                     admitted.fetch_add(usize::from(reply.status == 200), Ordering::Relaxed);
@@ -136,7 +142,9 @@ fn a_pause_at_one_holds_a_call_at_another_until_a_third_resumes_it() {
         if labs[1].metric("loopbreaker_held") == 1.0 {
             break wire;
         }
-        until("it is answered or held", || labs[1].metric("loopbreaker_held") == 1.0 || wire.answers_so_far() > 0);
+        until("it is answered or held", || {
+            labs[1].metric("loopbreaker_held") == 1.0 || wire.answers_so_far() > 0
+        });
         if labs[1].metric("loopbreaker_held") == 1.0 {
             break wire;
         }
@@ -161,15 +169,17 @@ fn a_pause_at_one_holds_a_call_at_another_until_a_third_resumes_it() {
 fn words_for_a_session_reach_its_model_wherever_it_calls_next() {
     let redis = Redis::start();
     let labs = gateways(&redis.url(), "");
-    let ask = |lab: &Lab, words: &str| {
-        lab.chat(&[("x-session-id", "run-17")], Chat::new(words).body())
-    };
+    let ask = |lab: &Lab, words: &str| lab.chat(&[("x-session-id", "run-17")], Chat::new(words).body());
     assert_eq!(ask(&labs[0], "first").status, 200);
-    let order = labs[0].post("/api/v1/sessions/run-17/inject", &[], r#"{"message":"look at the log"}"#);
-    assert!((200..300).contains(&order.status), "{}", order.text());
+    let inject = || labs[0].post("/api/v1/sessions/run-17/inject", &[], r#"{"message":"look at the log"}"#);
+    until("the log knows the session", || (200..300).contains(&inject().status));
     until("the model hears it", || {
         assert_eq!(ask(&labs[1], "second").status, 200);
-        labs[1].mock.requests().iter().any(|sent| String::from_utf8_lossy(&sent.body).contains("look at the log"))
+        labs[1]
+            .mock
+            .requests()
+            .iter()
+            .any(|sent| String::from_utf8_lossy(&sent.body).contains("look at the log"))
     });
 }
 
@@ -210,4 +220,44 @@ fn while_redis_is_away_requests_go_on_at_once_and_afterwards_all_is_as_before() 
         assert!(started.elapsed() < Duration::from_secs(30));
     }
     assert!((28..=32).contains(&through), "{through} got through");
+}
+
+#[test]
+fn a_redis_that_stands_still_holds_nobody_up() {
+    let redis = Redis::start();
+    let lab = Bench::new().config(&format!("state: \"{}\"", redis.url())).start();
+    until("it has found Redis", || is_whole(&lab));
+    redis.signal("STOP");
+    let began = Instant::now();
+    for turn in 0..50 {
+        assert_eq!(lab.chat(&[], question(&format!("turn {turn}"))).status, 200);
+    }
+    // The first few wait for 5 ms each, the others do not even try.
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    redis.signal("CONT");
+    until("it has found Redis again", || is_whole(&lab));
+}
+
+#[test]
+fn a_primary_that_dies_in_the_middle_of_traffic_costs_no_request_and_no_strike() {
+    let mut cluster = Cluster::start();
+    let labs = gateways(&cluster.url(), "");
+    let session = |lab: &Lab, chat: &Chat| lab.chat(&[("x-tenant-id", "acme")], chat.body());
+    let chat = Chat::new("mend it").again(3);
+    let hinted = session(&labs[0], &Chat::new("mend it").again(2));
+    assert_eq!(hinted.status, 200);
+    let named = hinted.header("x-loopbreaker-session").unwrap().to_owned();
+    // All keys of a tenant lie in one slot, named by a hash of its name.
+    let tag = format!("lb:{{{:016x}}}:", xxhash_rust::xxh3::xxh3_64(b"acme"));
+    cluster.primary_of(&tag).kill();
+    for turn in 0..30 {
+        let reply = session(&labs[turn % 3], &chat.clone().call("cat x", &format!("{turn}")));
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+    for lab in &labs {
+        until("the new primary is found", || is_whole(lab));
+    }
+    until("all of them know the session again", || {
+        labs.iter().all(|lab| session(lab, &chat).header("x-loopbreaker-session") == Some(&named))
+    });
 }
