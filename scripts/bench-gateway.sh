@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 # Debian keeps servers where only root looks.
 PATH="$PATH:/usr/sbin:/sbin"
-scripts/setup.sh nginx haproxy
+scripts/setup.sh nginx haproxy redis-server
 if [ "$(nproc)" -lt 2 ]; then
   echo "bench-gateway: two cores are needed, one for who is measured and one for the load" >&2
   exit 2

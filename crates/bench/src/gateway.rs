@@ -20,7 +20,7 @@ use loopbreaker_mock::Mock;
 
 use load::{Fleet, Until};
 pub use report::{Held, Measured, Memory, Report, Told, replace_block};
-use targets::{Logging, Target};
+use targets::{Setup, Target};
 pub use transcripts::{Request, Shape, Workload};
 
 /// One table row per target: what is sent, and how.
@@ -119,7 +119,8 @@ pub fn measure(effort: Effort, part: &str, progress: &mut impl Write) -> io::Res
     };
     let rows: Vec<&Row> = ROWS.iter().filter(|row| row.name.contains(part)).collect();
     if !rows.is_empty() {
-        let targets = start_all(folder.path(), upstream)?;
+        let redis = Target::redis(folder.path())?;
+        let targets = start_all(folder.path(), upstream, &redis)?;
         for row in rows {
             writeln!(progress, "{}: {} rounds of {:?}", row.about, effort.rounds, effort.round)?;
             report.measured.push(runtime.block_on(measure_row(row, effort, &targets))?);
@@ -133,12 +134,13 @@ pub fn measure(effort: Effort, part: &str, progress: &mut impl Write) -> io::Res
     Ok(report)
 }
 
-fn start_all(folder: &Path, upstream: SocketAddr) -> io::Result<Vec<Target>> {
+fn start_all(folder: &Path, upstream: SocketAddr, redis: &Target) -> io::Result<Vec<Target>> {
     Ok(vec![
         Target::nginx(folder, upstream)?,
         Target::haproxy(folder, upstream)?,
-        Target::loopbreaker(folder, upstream, Logging::Off, None)?,
-        Target::loopbreaker(folder, upstream, Logging::Usual, None)?,
+        Target::loopbreaker(folder, upstream, Setup::Quiet)?,
+        Target::loopbreaker(folder, upstream, Setup::Shared(redis.address.port()))?,
+        Target::loopbreaker(folder, upstream, Setup::Usual)?,
         Target::direct(upstream),
     ])
 }
@@ -209,14 +211,14 @@ const HELD_TURNS: [usize; 2] = [1, 3];
 
 async fn measure_memory(effort: Effort, folder: &Path, upstream: SocketAddr) -> io::Result<Memory> {
     let idle = {
-        let target = Target::loopbreaker(folder, upstream, Logging::Off, None)?;
+        let target = Target::loopbreaker(folder, upstream, Setup::Quiet)?;
         // What is made only after the start is there by now.
         tokio::time::sleep(Duration::from_millis(500)).await;
         target.resident()?
     };
     let mut held = Vec::new();
     for turns in HELD_TURNS {
-        let target = Target::loopbreaker(folder, upstream, Logging::Off, Some(EVERYTHING))?;
+        let target = Target::loopbreaker(folder, upstream, Setup::With(EVERYTHING))?;
         let mut work = Workload::new(&Shape { turns, ..SMALL }, effort.sessions, false, false);
         let expected = load::answer_len(upstream, &work.next_request()).await?;
         let fleet = Fleet::connect(target.address, 64, expected, Rc::new(RefCell::new(work))).await?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Row;
 use super::load::Done;
+use super::targets::{SHARED, USUAL};
 
 /// Everything that was measured in one run.
 #[derive(Debug, Default)]
@@ -148,8 +149,18 @@ impl Report {
         let mut floors = Vec::new();
         for Measured { row, told, .. } in &self.measured {
             let (Some(at_most), [nginx, others @ ..]) = (row.at_most, &told[..]) else { continue };
-            for told in others.iter().filter(|told| told.name.starts_with("loopbreaker")) {
-                let logs = told.name != "loopbreaker";
+            let ours = |name: &str| others.iter().find(|told| told.name == name);
+            if let (Some(alone), Some(together)) = (ours("loopbreaker"), ours(SHARED)) {
+                let millis = |told: &Told| told.latency(50).as_secs_f64() * 1e3;
+                floors.push(Floor {
+                    what: format!("{}, what Redis adds to p50", row.about),
+                    measured: millis(together) - millis(alone),
+                    at_most: 0.3,
+                    unit: " ms",
+                });
+            }
+            for told in others.iter().filter(|told| ["loopbreaker", USUAL].contains(&told.name)) {
+                let logs = told.name == USUAL;
                 floors.push(Floor {
                     what: format!("{}{}", row.about, if logs { ", default log" } else { "" }),
                     measured: told.ratios(nginx).median,

@@ -28,12 +28,20 @@ struct Running {
 
 /// How Loopbreaker is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Logging {
-    /// With `--log-format off`.
-    Off,
-    /// As it is without a word about it: a line of JSON per request, into a file here.
+pub(crate) enum Setup<'c> {
+    /// Nothing is written down: no line per request, no decision log.
+    Quiet,
+    /// The same with this config.
+    With(&'c str),
+    /// The same with its state in a Redis at this port.
+    Shared(u16),
+    /// As it is without a word about it: a line of JSON per request, into a file here, and a decision log.
     Usual,
 }
+
+/// Loopbreaker with its state in Redis, and as it is without a word about it.
+pub(crate) const SHARED: &str = "loopbreaker, state in Redis";
+pub(crate) const USUAL: &str = "loopbreaker, default log";
 
 impl Target {
     /// The upstream itself, for comparison.
@@ -86,13 +94,18 @@ impl Target {
         Self::start("haproxy", folder, command, address)
     }
 
-    /// Loopbreaker with one worker; without a config it does what it does out of the box.
-    pub(crate) fn loopbreaker(
-        folder: &Path,
-        upstream: SocketAddr,
-        logging: Logging,
-        config: Option<&str>,
-    ) -> io::Result<Self> {
+    /// A Redis on the second core, which many gateways could share.
+    pub(crate) fn redis(folder: &Path) -> io::Result<Self> {
+        let address = free_address()?;
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", "taskset", "--cpu-list", "1", "redis-server"]);
+        command.args(["--bind", "127.0.0.1", "--save", "", "--port", &address.port().to_string(), "--dir"]);
+        command.arg(folder);
+        Self::start("redis", folder, command, address)
+    }
+
+    /// Loopbreaker with one worker.
+    pub(crate) fn loopbreaker(folder: &Path, upstream: SocketAddr, setup: Setup<'_>) -> io::Result<Self> {
         let address = free_address()?;
         let program = std::env::current_exe()?.with_file_name("loopbreaker");
         let mut command = on_first_core(&program.display().to_string());
@@ -100,17 +113,16 @@ impl Target {
         command.args(["--upstream", &format!("http://{upstream}"), "--data-dir"]).arg(folder.join("data"));
         // A config that lies about is not what is measured.
         command.current_dir(folder);
-        if let Some(config) = config {
-            let path = folder.join("measured.yaml");
-            fs::write(&path, config)?;
-            command.arg("-c").arg(path);
-        }
-        let name = match logging {
-            Logging::Off => "loopbreaker",
-            Logging::Usual => "loopbreaker, default log",
+        let (name, config) = match setup {
+            Setup::Quiet => ("loopbreaker", Some(String::new())),
+            Setup::With(config) => ("loopbreaker", Some(config.to_owned())),
+            Setup::Shared(port) => (SHARED, Some(format!("state: redis://127.0.0.1:{port}\n"))),
+            Setup::Usual => (USUAL, None),
         };
-        if logging == Logging::Off {
-            command.args(["--log-format", "off"]);
+        if let Some(config) = config {
+            let path = folder.join(format!("{}.yaml", address.port()));
+            fs::write(&path, format!("log: {{ url: off }}\n{config}"))?;
+            command.arg("-c").arg(path).args(["--log-format", "off"]);
         }
         Self::start(name, folder, command, address)
     }
