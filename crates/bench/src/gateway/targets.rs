@@ -43,6 +43,15 @@ pub(crate) enum Setup<'c> {
 pub(crate) const SHARED: &str = "loopbreaker, state in Redis";
 pub(crate) const USUAL: &str = "loopbreaker, default log";
 
+/// Every detector but the semantic one.
+const DETECTORS: &str = r"policies:
+  - id: agents
+    spec:
+      loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 5, action: warn }
+      tool_loops: { enabled: true, ladder: [hint, hint, throttle, reject] }
+      chant: { enabled: true, action: cut }
+";
+
 impl Target {
     /// The upstream itself, for comparison.
     pub(crate) fn direct(upstream: SocketAddr) -> Self {
@@ -114,9 +123,9 @@ impl Target {
         // A config that lies about is not what is measured.
         command.current_dir(folder);
         let (name, config) = match setup {
-            Setup::Quiet => ("loopbreaker", Some(String::new())),
+            Setup::Quiet => ("loopbreaker", Some(DETECTORS.to_owned())),
             Setup::With(config) => ("loopbreaker", Some(config.to_owned())),
-            Setup::Shared(port) => (SHARED, Some(format!("state: redis://127.0.0.1:{port}\n"))),
+            Setup::Shared(port) => (SHARED, Some(format!("state: redis://127.0.0.1:{port}\n{DETECTORS}"))),
             Setup::Usual => (USUAL, None),
         };
         if let Some(config) = config {
