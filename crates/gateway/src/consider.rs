@@ -445,7 +445,7 @@ fn sent<'r>(looked: &'r Looked<'_>, case: &'r Case<'_>, session: &'r str) -> Sen
 }
 
 /// How the session is found: by the client's name for it, by what was said, else by who calls.
-fn whose(shared: &Shared, caller: &Caller<'_>, case: &Case<'_>) -> Whose {
+fn whose(shared: &Shared, caller: &Caller<'_>, case: &mut Case<'_>) -> Whose {
     let tenant = case.tenant.key;
     if let Some(name) = caller.session(&case.facts) {
         let key = SessionKey(shared.secret.hash("session", &[&tenant.to_le_bytes(), name.as_bytes()]));
@@ -453,11 +453,11 @@ fn whose(shared: &Shared, caller: &Caller<'_>, case: &Case<'_>) -> Whose {
         let can_be_told = HeaderValue::from_str(name).is_ok();
         return Whose::Named { key, name: if can_be_told { name.into() } else { session_name(key) } };
     }
-    match &case.inspection {
+    match &mut case.inspection {
         Some(Inspection { transcript, chain, tails, .. }) if !chain.is_empty() => Whose::Transcript {
             anchor: transcript.anchor.unwrap_or(transcript.tip),
-            chain: chain.clone(),
-            tails: tails.clone(),
+            chain: std::mem::take(chain),
+            tails: std::mem::take(tails),
         },
         // Without words there is nothing to tell runs apart by; the agent is the next best.
         _ => {

@@ -123,11 +123,30 @@ impl Journal {
         let thread = std::thread::Builder::new().name("journal".to_owned());
         thread.spawn(move || {
             let mut clerk = Clerk::new(observatory);
-            for entry in entries {
-                clerk.write(entry);
+            while let Some(page) = Self::next_page(&entries) {
+                for entry in page {
+                    clerk.write(entry);
+                }
             }
         })?;
         Ok(Self { queue, dropped: AtomicU64::new(0) })
+    }
+
+    /// Entries are written down together where they come one by one: each page costs the store one commit.
+    const PAGE: Duration = Duration::from_millis(25);
+    const MAX_ON_A_PAGE: usize = 512;
+
+    /// What is written down next; `None` when nothing will come any more.
+    fn next_page(entries: &mpsc::Receiver<Entry>) -> Option<Vec<Entry>> {
+        let mut page = vec![entries.recv().ok()?];
+        let deadline = Instant::now() + Self::PAGE;
+        while page.last().is_some_and(|entry| !entry.is_urgent()) && page.len() < Self::MAX_ON_A_PAGE {
+            match entries.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(entry) => page.push(entry),
+                Err(_) => break,
+            }
+        }
+        Some(page)
     }
 
     /// Hands something over, without waiting.
@@ -157,6 +176,11 @@ impl Journal {
 }
 
 impl Entry {
+    /// Whether somebody waits for it.
+    const fn is_urgent(&self) -> bool {
+        matches!(self, Self::Paused(..) | Self::CatchUp(_))
+    }
+
     fn who_mut(&mut self) -> Option<&mut Who> {
         match self {
             Self::Heard(who, _)
