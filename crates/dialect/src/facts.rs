@@ -93,6 +93,18 @@ impl Facts {
         }
     }
 
+    /// Whether the provider keeps what was said before, so that it does not stand in the body.
+    ///
+    /// ```
+    /// use loopbreaker_dialect::{Dialect, read_request};
+    /// let body = br#"{"previous_response_id":"resp_1","input":"go on"}"#;
+    /// let read = read_request(Dialect::Responses, body, None, &mut |_| {}).unwrap();
+    /// assert!(read.facts.is_kept_by_provider());
+    /// ```
+    pub const fn is_kept_by_provider(&self) -> bool {
+        self.previous_response_id.is_some() || self.conversation.is_some()
+    }
+
     fn learn_generation(&mut self, value: Json<'_>) {
         let config: Generation<'_> = serde_json::from_str(value.get()).unwrap_or_default();
         self.max_output_tokens = config.max_output_tokens.and_then(number);

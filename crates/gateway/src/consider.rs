@@ -116,6 +116,7 @@ impl Case<'_> {
             agent: Arc::clone(&self.agent),
             model: self.model.clone(),
             dialect,
+            history_elsewhere: self.facts.is_kept_by_provider(),
             at,
         }
     }

@@ -71,6 +71,12 @@ impl Policies for Governed {
         shared.set_overrides(sound.collect());
     }
 
+    fn thresholds_changed(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.renew_settings();
+        }
+    }
+
     fn detectors(&self, spec: &Value) -> Result<DetectorsConfig, Wrong> {
         let policy = read("tried", spec)?;
         let usual = self.0.upgrade().map(|shared| shared.settings().config.detectors.clone());
@@ -96,6 +102,18 @@ fn read(id: &str, spec: &Value) -> Result<Policy, Wrong> {
     config.policies.into_iter().next().ok_or_else(|| vec![("spec".to_owned(), "says nothing".to_owned())])
 }
 
+/// The config with other thresholds above its own. Policies that compare as its `semantic` section says follow it.
+pub(crate) fn with_detectors(mut config: Config, detectors: &DetectorsConfig) -> Config {
+    let (usual, similarity) = (config.detectors.semantic.threshold, detectors.semantic.threshold);
+    for policy in config.policies.iter_mut().filter_map(|policy| policy.semantic.as_mut()) {
+        if policy.threshold.to_bits() == usual.to_bits() {
+            policy.threshold = similarity;
+        }
+    }
+    config.detectors = detectors.clone();
+    config
+}
+
 /// The config with overrides above its own policies: in place of those of the same id, else behind them.
 pub(crate) fn with_overrides(mut config: Config, overrides: &[Policy]) -> Config {
     if overrides.is_empty() {
@@ -114,10 +132,11 @@ pub(crate) fn with_overrides(mut config: Config, overrides: &[Policy]) -> Config
 
 #[cfg(test)]
 mod tests {
+    use loopbreaker::DetectorsConfig;
     use loopbreaker_config::{Config, Mode};
     use serde_json::json;
 
-    use super::{read, with_overrides};
+    use super::{read, with_detectors, with_overrides};
 
     #[test]
     fn an_override_stands_in_place_of_the_policy_of_its_name() {
@@ -127,6 +146,18 @@ mod tests {
         let modes: Vec<_> = config.policies.iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
         assert_eq!(modes, [("default", Mode::Shadow), ("more", Mode::Enforce)]);
         assert_eq!(with_overrides(Config::default(), &[]), Config::default());
+    }
+
+    #[test]
+    fn a_policy_with_a_similarity_of_its_own_keeps_it_when_the_usual_one_changes() {
+        let text = "policies: [{ id: a, spec: { semantic: { enabled: true } } },
+            { id: b, spec: { semantic: { enabled: true, threshold: 0.9 } } }]";
+        let mut detectors = DetectorsConfig::default();
+        detectors.semantic.threshold = 0.8;
+        let config = with_detectors(Config::parse(text).unwrap(), &detectors);
+        let similarities: Vec<_> =
+            config.policies.iter().map(|policy| policy.semantic.unwrap().threshold).collect();
+        assert_eq!(similarities, [0.8, 0.9]);
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(crate) struct Who {
     pub(crate) agent: Arc<str>,
     pub(crate) model: Option<Box<str>>,
     pub(crate) dialect: Option<Dialect>,
+    /// Its history is kept by the provider and does not stand in it.
+    pub(crate) history_elsewhere: bool,
     pub(crate) at: SystemTime,
 }
 

@@ -257,7 +257,7 @@ impl Worker {
     /// What operators have ordered for the session of this request.
     fn edits(&self, case: &Case<'_>, dialect: Dialect, body: &[u8]) -> Vec<Edit> {
         // What the provider keeps goes on from everything that was said before.
-        let is_kept_there = case.facts.previous_response_id.is_some() || case.facts.conversation.is_some();
+        let is_kept_there = case.facts.is_kept_by_provider();
         self.shared.orders.edits([case.run, case.account], case.tip, &mut |link| {
             is_kept_there || goes_through(dialect, case.tenant.key, body, link)
         })

@@ -15,7 +15,7 @@ use loopbreaker_telemetry::{Level, Part, Telemetry};
 
 use crate::accounts::Accounts;
 use crate::fleet::AttemptIds;
-use crate::govern::with_overrides;
+use crate::govern::{with_detectors, with_overrides};
 use crate::hints::Placements;
 use crate::holds::Holds;
 use crate::identical::IdenticalRequests;
@@ -184,11 +184,14 @@ impl Shared {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts another config in force, below the policies that were changed at run time.
+    /// Puts another config in force, below the policies and thresholds that were changed at run time.
     pub(crate) fn reload(&self, config: Config) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = self.observing.running() {
+            running.observatory.rewritten(config.detectors.clone());
+        }
         written.0 = config;
-        self.put_in_force(with_overrides(written.0.clone(), &written.1));
+        self.put_in_force(self.changed_at_run_time(&written));
     }
 
     /// Puts policies in force above those of the config.
@@ -196,8 +199,23 @@ impl Shared {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if written.1 != overrides {
             written.1 = overrides;
-            self.put_in_force(with_overrides(written.0.clone(), &written.1));
+            self.put_in_force(self.changed_at_run_time(&written));
         }
+    }
+
+    /// Puts thresholds in force that were changed at run time.
+    pub(crate) fn renew_settings(&self) {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        self.put_in_force(self.changed_at_run_time(&written));
+    }
+
+    /// The config that was read, with everything above it that people have changed since.
+    fn changed_at_run_time(&self, (config, overrides): &(Config, Vec<Policy>)) -> Config {
+        let mut config = config.clone();
+        if let Some(running) = self.observing.running() {
+            config = with_detectors(config, &running.observatory.detectors());
+        }
+        with_overrides(config, overrides)
     }
 
     /// The policies that stand above those of the config.

@@ -82,6 +82,7 @@ pub(crate) enum Route {
     Events,
     Config,
     PutDetectors,
+    DropDetectors,
     Schema,
     OpenApi,
 }
@@ -137,6 +138,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     call("GET", "/events", Route::Events, "Server-sent events, resumable with Last-Event-ID"),
     call("GET", "/config", Route::Config, "The running thresholds"),
     call("PUT", "/config/detectors", Route::PutDetectors, "Change thresholds, whole or not at all"),
+    call("DELETE", "/config/detectors", Route::DropDetectors, "Go back to the thresholds of the file"),
     call("GET", "/schema/decision-log", Route::Schema, "The JSON Schema of a log"),
     call("GET", "/openapi.json", Route::OpenApi, "This API as OpenAPI"),
 ];
@@ -183,6 +185,7 @@ impl Observatory {
             Route::Budgets => self.list_budgets(caller),
             Route::Audit => self.list_audit(&query, caller).await,
             Route::Config => Ok(json_reply(200, &self.running_config())),
+            Route::DropDetectors => self.put_detectors(None, caller).await,
             Route::Schema => openapi::schema(&query),
             Route::OpenApi => Ok(json_reply(200, &openapi::document())),
             Route::Order
@@ -200,7 +203,7 @@ impl Observatory {
                 match route {
                     Route::Order => self.take_order(&path, &id, &query, body, caller).await,
                     Route::SaveSearch => self.save_search(body, caller).await,
-                    Route::PutDetectors => self.put_detectors(body, caller).await,
+                    Route::PutDetectors => self.put_detectors(Some(body), caller).await,
                     Route::TryPolicy => self.try_out_policy(&body, caller).await,
                     Route::PutPolicy => self.put_policy(id, body, caller).await,
                     Route::GuardCheck => self.guard_check(&body, caller).await,

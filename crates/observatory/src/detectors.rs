@@ -84,6 +84,20 @@ pub(crate) fn changed(config: &DetectorsConfig, change: &Value) -> Result<Detect
     if problems.is_empty() { Ok(new) } else { Err(problems) }
 }
 
+/// Two changes, one after the other, as one. Lists and tables of tools are replaced whole, as a file would.
+pub(crate) fn merged(before: Value, change: &Value) -> Value {
+    let (Value::Object(mut all), Value::Object(change)) = (before, change) else { return change.clone() };
+    for (name, new) in change {
+        let is_settings =
+            ["sentinel", "entropy", "redundancy", "semantic", "default"].contains(&name.as_str());
+        match all.get_mut(name) {
+            Some(old) if is_settings => *old = merged(old.take(), new),
+            _ => drop(all.insert(name.clone(), new.clone())),
+        }
+    }
+    Value::Object(all)
+}
+
 fn read_entropy(old: EntropyConfig, change: &Value, problems: &mut Vec<Problem>) -> EntropyConfig {
     let mut reader = Reader::new("entropy", change, problems);
     let window = reader.whole("window_size").unwrap_or(old.window_size);

@@ -320,7 +320,7 @@ impl Scribe<'_> {
         if !self.live.contains(&id) {
             let gone = || StoreError::Other("the session is gone".to_owned());
             let row = self.store.session_of(id)?.ok_or_else(gone)?;
-            let config = self.shared.detectors().entropy;
+            let config = self.shared.thresholds.config().entropy;
             let mut live = LiveSession::new(row);
             for (_, log) in self.store.last_logs(id, config.window_size)? {
                 if let Ok(log) = serde_json::from_str::<DecisionLog>(&log) {
@@ -349,7 +349,7 @@ impl Scribe<'_> {
         log: &DecisionLog,
         reported: Option<f64>,
     ) -> Stored<EntropyReading> {
-        let config = self.shared.detectors().entropy;
+        let config = self.shared.thresholds.config().entropy;
         Ok(self.live(session)?.entropy.observe(&decision(log, reported), &config))
     }
 

@@ -1,28 +1,27 @@
 //! The observatory as a whole: what it is opened with, and what can be asked of it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loopbreaker::{DetectorsConfig, Guard, RedundancyRules};
 use loopbreaker_record::Rejection;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::audit::{self, AuditCheck, Deed, sha256};
+use crate::audit::{self, AuditCheck, sha256};
 use crate::chores::Orphans;
-use crate::detectors;
 use crate::error::{StoreError, Stored};
 use crate::events::{Events, Subscription, Topic};
 use crate::health::Health;
 use crate::hitl::{Held, Hitl, Observer, Order, OrderGiven, Pause};
 use crate::ingest::{Accepted, Arrival, Refusal};
 use crate::options::Options;
-use crate::orders::Given;
+use crate::orders::{Given, OrderRefused};
 use crate::policies::Governed;
 use crate::rates::Rates;
 use crate::readers::Readers;
 use crate::store::{Session, Store};
+use crate::thresholds::Thresholds;
 use crate::writer::{EVENT_SETTING, Pending, Scribe, Writer};
 
 /// Decision logs come in, and are kept, scored, searched and told.
@@ -69,26 +68,10 @@ pub(crate) struct Shared {
     pub(crate) pause_timeout: i64,
     pub(crate) max_age: i64,
     pub(crate) max_bytes: u64,
-    detectors: RwLock<Running>,
+    pub(crate) thresholds: Thresholds,
     held: Mutex<Vec<Held>>,
     next_retention: AtomicI64,
     clock: Arc<dyn Fn() -> i64 + Send + Sync>,
-}
-
-/// The thresholds that are in force, and what was made of them.
-struct Running {
-    config: Arc<DetectorsConfig>,
-    guard: Guard,
-    redundancy: RedundancyRules,
-    /// Counts the changes of `redundancy`.
-    generation: u64,
-}
-
-impl Running {
-    fn new(config: DetectorsConfig) -> Self {
-        let (guard, redundancy) = (Guard::new(&config), RedundancyRules::compile(&config.redundancy));
-        Self { config: Arc::new(config), guard, redundancy, generation: 0 }
-    }
 }
 
 impl Shared {
@@ -99,30 +82,10 @@ impl Shared {
         (self.clock)()
     }
 
-    pub(crate) fn detectors(&self) -> Arc<DetectorsConfig> {
-        Arc::clone(&self.detectors.read().unwrap_or_else(PoisonError::into_inner).config)
-    }
-
-    pub(crate) fn guard(&self) -> Guard {
-        self.detectors.read().unwrap_or_else(PoisonError::into_inner).guard.clone()
-    }
-
-    /// The rules that say what a redundant repeat is, and a number that changes with them.
-    pub(crate) fn redundancy(&self) -> (RedundancyRules, u64) {
-        let running = self.detectors.read().unwrap_or_else(PoisonError::into_inner);
-        (running.redundancy.clone(), running.generation)
-    }
-
-    /// New thresholds. The guard starts afresh only when its own have changed.
-    pub(crate) fn set_detectors(&self, config: DetectorsConfig) {
-        let mut running = self.detectors.write().unwrap_or_else(PoisonError::into_inner);
-        let same_guard =
-            running.config.sentinel == config.sentinel && running.config.redundancy == config.redundancy;
-        if same_guard {
-            running.config = Arc::new(config);
-        } else {
-            let generation = running.generation + 1;
-            *running = Running { generation, ..Running::new(config) };
+    /// Puts other thresholds above those of the file, here and in the gateway.
+    pub(crate) fn change_thresholds(&self, change: Value) {
+        if self.thresholds.set_change(change) {
+            self.governed.tell_thresholds();
         }
     }
 
@@ -133,15 +96,7 @@ impl Shared {
             pauses.into_iter().map(|(session, pause)| (session.id, pause)).collect(),
             store.orders()?,
         );
-        if let Some(text) = store.setting(DETECTORS_SETTING)? {
-            let kept = serde_json::from_str(&text).unwrap_or(Value::Null);
-            let old = self.detectors();
-            if detectors::shown(&old) != kept
-                && let Ok(new) = detectors::changed(&old, &kept)
-            {
-                self.set_detectors(new);
-            }
-        }
+        self.change_thresholds(Thresholds::kept(store)?);
         self.governed.read_again(store)
     }
 
@@ -193,10 +148,6 @@ impl Observatory {
         let reading = std::thread::spawn(move || Opened::read(store));
         let panicked = |_| Err(StoreError::Other("reading it panicked".to_owned()));
         let opened = reading.join().unwrap_or_else(panicked)?;
-        let mut config = options.detectors;
-        if let Some(kept) = &opened.detectors {
-            config = detectors::changed(&config, kept).unwrap_or(config);
-        }
         let hitl = Hitl::default();
         let mut held = Vec::new();
         for (session, pause) in opened.pauses {
@@ -219,7 +170,7 @@ impl Observatory {
             pause_timeout: millis(options.pause_timeout),
             max_age: millis(options.max_age),
             max_bytes: options.max_bytes,
-            detectors: RwLock::new(Running::new(config)),
+            thresholds: Thresholds::new(options.detectors, opened.thresholds),
             held: Mutex::new(held),
             next_retention: AtomicI64::new(0),
             clock: options.clock,
@@ -288,21 +239,23 @@ impl Observatory {
         });
     }
 
-    /// Gives an order to a session; `None` when there is no such session, or no such step in it.
+    /// Gives an order to a session, or says why it can have no effect.
     pub async fn order(
         &self,
         tenant: &str,
         session_id: &str,
         operator: &str,
         order: Order,
-    ) -> Result<Option<Given>, StoreError> {
+    ) -> Result<Result<Given, OrderRefused>, StoreError> {
         let written = self.write_order(tenant, session_id, operator, order.clone()).await;
         match (written, order) {
             // Whoever wants to stop an agent must be able to, also while nothing can be written down.
             (Err(_), Order::Pause { reason }) => {
-                let Ok(session) = self.find(session_id, Some(tenant)).await? else { return Ok(None) };
+                let Ok(session) = self.find(session_id, Some(tenant)).await? else {
+                    return Ok(Err(OrderRefused::Unknown));
+                };
                 let pause = Pause { since: self.shared.now(), operator: operator.to_owned(), reason };
-                Ok(Some(self.shared.pause_unwritten(&session, pause)))
+                Ok(Ok(self.shared.pause_unwritten(&session, pause)))
             }
             (written, _) => written,
         }
@@ -314,19 +267,22 @@ impl Observatory {
         session_id: &str,
         operator: &str,
         order: Order,
-    ) -> Stored<Option<Given>> {
+    ) -> Stored<Result<Given, OrderRefused>> {
         let (tenant, session_id, operator) = (tenant.to_owned(), session_id.to_owned(), operator.to_owned());
         self.writer
             .submit(move |scribe| {
                 let found = scribe.store.sessions_named(&session_id, Some(&tenant))?.into_iter().next();
-                let Some(session) = found else { return Ok(None) };
-                if let Order::Rewrite { trace_id, .. } = &order {
+                let Some(session) = found else { return Ok(Err(OrderRefused::Unknown)) };
+                if let Order::Rewrite { trace_id, content, .. } = &order {
                     let step = scribe.store.step(session.tenant, *trace_id)?;
                     if step.is_none_or(|step| step.session != session.id) {
-                        return Ok(None);
+                        return Ok(Err(OrderRefused::Unknown));
+                    }
+                    if content.is_some() && scribe.live(session.id)?.row.marks.history_elsewhere {
+                        return Ok(Err(OrderRefused::HistoryElsewhere));
                     }
                 }
-                scribe.give_order(session.id, &operator, order).map(Some)
+                scribe.give_order(session.id, &operator, order).map(Ok)
             })
             .await
     }
@@ -349,42 +305,6 @@ impl Observatory {
                 Ok(true)
             })
             .await
-    }
-
-    /// Changes thresholds at run time: whole, or not at all.
-    pub async fn configure(
-        &self,
-        operator: &str,
-        change: Value,
-    ) -> Result<Result<Value, Vec<(String, String)>>, StoreError> {
-        let operator = operator.to_owned();
-        self.writer
-            .submit(move |scribe| {
-                let old = scribe.shared.detectors();
-                let new = match detectors::changed(&old, &change) {
-                    Ok(new) => new,
-                    Err(problems) => return Ok(Err(problems)),
-                };
-                let (before, after) = (detectors::shown(&old), detectors::shown(&new));
-                scribe.store.put_setting(DETECTORS_SETTING, &after.to_string())?;
-                scribe.audit(Deed {
-                    operator: &operator,
-                    action: "config",
-                    before: Some(sha256(before.to_string().as_bytes())),
-                    after: Some(sha256(after.to_string().as_bytes())),
-                    ..Deed::default()
-                })?;
-                scribe.tell_change("detectors");
-                let shared = Arc::clone(scribe.shared);
-                scribe.effects.push(Box::new(move || shared.set_detectors(new)));
-                Ok(Ok(after))
-            })
-            .await
-    }
-
-    /// The running thresholds.
-    pub fn detectors(&self) -> Arc<DetectorsConfig> {
-        self.shared.detectors()
     }
 
     /// Listens to what happens, from now on or behind an event that was seen before.
@@ -471,7 +391,7 @@ impl Observatory {
 struct Opened {
     store: Store,
     last_event: u64,
-    detectors: Option<Value>,
+    thresholds: Value,
     overrides: Vec<(String, Value)>,
     pauses: Vec<(Session, Pause)>,
     orders: Vec<(i64, i64, Order)>,
@@ -484,10 +404,9 @@ impl Opened {
         } else {
             store.setting(EVENT_SETTING)?.and_then(|text| text.parse().ok()).unwrap_or(0)
         };
-        let detectors = store.setting(DETECTORS_SETTING)?.map(|text| serde_json::from_str(&text));
-        let overrides = Governed::kept(&mut store)?;
+        let (thresholds, overrides) = (Thresholds::kept(&mut store)?, Governed::kept(&mut store)?);
         let (pauses, orders) = (store.pauses()?, store.orders()?);
-        Ok(Self { store, last_event, detectors: detectors.and_then(Result::ok), overrides, pauses, orders })
+        Ok(Self { store, last_event, thresholds, overrides, pauses, orders })
     }
 }
 
@@ -506,6 +425,5 @@ fn sender_of(payload: &[u8]) -> String {
     loopbreaker_telemetry::mask(crate::graph::start_of(&agent, 200)).into_owned()
 }
 
-const DETECTORS_SETTING: &str = "detectors";
 /// Streams that may be open at once.
 const MAX_STREAMS: usize = 1_000;

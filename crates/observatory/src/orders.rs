@@ -22,6 +22,15 @@ pub struct Given {
     pub note: Option<&'static str>,
 }
 
+/// Why an order was not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderRefused {
+    /// There is no such session, or no such step in it.
+    Unknown,
+    /// The step's result is to be another, but no later request carries it: the provider keeps the history.
+    HistoryElsewhere,
+}
+
 impl Scribe<'_> {
     /// Gives an order to a session. What is asked for already is not done twice.
     pub(crate) fn give_order(&mut self, session: i64, operator: &str, order: Order) -> Stored<Given> {

@@ -26,6 +26,8 @@ pub trait Policies: Send + Sync {
     fn replace(&self, overrides: &[(String, Value)]);
     /// The detectors and the ladder that a spec stands for.
     fn detectors(&self, spec: &Value) -> Result<DetectorsConfig, Vec<(String, String)>>;
+    /// The thresholds of [`Observatory::detectors`] are others now. Told once at the start.
+    fn thresholds_changed(&self) {}
     /// Budgets against their limits: an object with `budgets`.
     fn budgets(&self) -> Value {
         json!({ "budgets": [] })
@@ -79,6 +81,13 @@ impl Governed {
         Ok(())
     }
 
+    /// Tells whoever has the policies that the thresholds are others now.
+    pub(crate) fn tell_thresholds(&self) {
+        if let Some(policies) = self.policies() {
+            policies.thresholds_changed();
+        }
+    }
+
     fn set(&self, overrides: Vec<(String, Value)>) {
         if let Some(policies) = self.policies() {
             policies.replace(&overrides);
@@ -96,11 +105,12 @@ impl Governed {
 }
 
 impl Observatory {
-    /// Says who has the policies. The overrides that are kept are told at once.
+    /// Says who has the policies. The overrides and thresholds that are kept are told at once.
     pub fn govern(&self, policies: Arc<dyn Policies>) {
         let governed = &self.shared.governed;
         let overrides = governed.overrides().clone();
         policies.replace(&overrides);
+        policies.thresholds_changed();
         *governed.policies.lock().unwrap_or_else(PoisonError::into_inner) = Some(policies);
     }
 

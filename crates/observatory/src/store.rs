@@ -184,6 +184,8 @@ pub(crate) struct Marks {
     pub(crate) verdict: Option<Value>,
     /// `loop` or `warning` while the gateway says so.
     pub(crate) verdict_level: String,
+    /// The provider keeps its history, so later requests do not carry it.
+    pub(crate) history_elsewhere: bool,
 }
 
 /// What the gateway did, or would have done, with one request.

@@ -159,6 +159,15 @@ impl Observatory {
         self.hand_over(move |scribe| scribe.note_verdict(&verdict))
     }
 
+    /// Notes that the provider keeps a session's history: what was said before stands in no later request.
+    pub fn note_history_elsewhere(&self, tenant: Arc<str>, session: String) -> bool {
+        self.hand_over(move |scribe| {
+            let id = scribe.session_named(&tenant, &session)?;
+            scribe.change(id)?.marks.history_elsewhere = true;
+            Ok(())
+        })
+    }
+
     /// Ends a session without waiting: what is open is counted as it is, and its windows are freed.
     pub fn end_session(&self, tenant: Arc<str>, session: String) -> bool {
         self.hand_over(move |scribe| {

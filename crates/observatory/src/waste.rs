@@ -108,7 +108,7 @@ impl Scribe<'_> {
     /// Takes in a call that has ended, as it came and before its words were masked. What it repeats in vain is marked;
     /// what that amounts to is told where nobody else does.
     pub(crate) fn watch(&mut self, session: i64, step: i64, log: &DecisionLog, tells: bool) -> Stored<()> {
-        let (rules, generation) = self.shared.redundancy();
+        let (rules, generation) = self.shared.thresholds.redundancy();
         let known = self.watches.get(&session).is_some_and(|watch| watch.generation == generation);
         if !known {
             let mut watch = Watch::new(&rules, generation);

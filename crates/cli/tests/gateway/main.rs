@@ -17,6 +17,7 @@ mod lab;
 mod loops;
 mod nginx;
 mod ops;
+mod orders;
 mod policies;
 mod provider;
 #[path = "../../../fleet/tests/fleet/server.rs"]

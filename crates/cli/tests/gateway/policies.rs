@@ -3,3 +3,4 @@
 mod modes;
 mod reloads;
 mod selectors;
+mod thresholds;

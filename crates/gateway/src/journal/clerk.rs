@@ -34,6 +34,8 @@ struct Run {
     known: Vec<(usize, TraceId)>,
     /// Whether the last verdict was another than to allow.
     is_marked: bool,
+    /// Whether it was told that the provider keeps its history.
+    history_elsewhere: bool,
 }
 
 impl Clerk {
@@ -49,6 +51,10 @@ impl Clerk {
     pub(super) fn write(&mut self, mut entry: Entry) {
         if let Some(who) = entry.who_mut() {
             who.hide_credentials();
+            let run = self.runs.get_or_insert_mut(who.key, Run::default);
+            if who.history_elsewhere && !std::mem::replace(&mut run.history_elsewhere, true) {
+                self.observatory.note_history_elsewhere(Arc::clone(&who.tenant), who.session.to_string());
+            }
         }
         match entry {
             Entry::Heard(who, steps) => {

@@ -18,6 +18,7 @@ fn who() -> Who {
         agent: "coder".into(),
         model: Some("gpt-5".into()),
         dialect: Some(Dialect::Chat),
+        history_elsewhere: false,
         at: SystemTime::now(),
     }
 }

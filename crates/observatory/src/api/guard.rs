@@ -92,7 +92,8 @@ impl Observatory {
 
     /// The guard of a session, which belongs to its tenant.
     fn guarded(&self, session_id: &str, body: &Value, caller: &Caller) -> GuardSession {
-        let session = self.shared.guard().session(&format!("{}\0{session_id}", caller.writes_as()));
+        let session =
+            self.shared.thresholds.guard().session(&format!("{}\0{session_id}", caller.writes_as()));
         match body["scope"].as_str() {
             Some(scope) => session.scope(scope),
             None => session,

@@ -8,6 +8,7 @@ use super::reply::{error, json_reply};
 use super::{Answered, Caller};
 use crate::hitl::Order;
 use crate::observatory::Observatory;
+use crate::orders::OrderRefused;
 use hyper::Response;
 
 use super::reply::Reply;
@@ -16,6 +17,10 @@ use super::reply::Reply;
 const MAX_SEARCHES: usize = 200;
 /// Bytes of the name and of the query of one of them.
 const MAX_SEARCH: usize = 2_000;
+
+/// What an operator is told who wants to replace what no request carries.
+const HISTORY_ELSEWHERE: &str = "the provider keeps this session's history (`previous_response_id` or \
+    `conversation`), so no request carries this result and it cannot be replaced; tell the model with `inject` instead";
 
 impl Observatory {
     pub(super) async fn take_order(
@@ -31,9 +36,10 @@ impl Observatory {
         let order = read_order(name, &body)?;
         let session = self.one(id, query, caller).await?;
         let given = self.order(&session.tenant_name, &session.name, operator, order).await?;
-        let Some(given) = given else {
-            return Err(Box::new(error(404, "not_found", "no step of that trace_id is in this session")));
-        };
+        let given = given.map_err(|refused| match refused {
+            OrderRefused::Unknown => error(404, "not_found", "no step of that trace_id is in this session"),
+            OrderRefused::HistoryElsewhere => error(409, "history_elsewhere", HISTORY_ELSEWHERE),
+        })?;
         let mut answer = json!({ "session_id": given.session_id, "state": given.state });
         if let Some(note) = given.note {
             answer["note"] = note.into();
@@ -41,7 +47,8 @@ impl Observatory {
         Ok(json_reply(200, &answer))
     }
 
-    pub(super) async fn put_detectors(&self, body: Value, caller: &Caller) -> Answered {
+    /// Changes the thresholds, or takes all changes of them back.
+    pub(super) async fn put_detectors(&self, body: Option<Value>, caller: &Caller) -> Answered {
         let operator = operator_of(caller)?;
         match self.configure(operator, body).await? {
             Ok(whole) => Ok(json_reply(200, &whole)),

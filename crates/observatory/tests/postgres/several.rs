@@ -136,7 +136,7 @@ async fn thresholds_and_policies_reach_every_process() {
     let (first, second) = (Ladders::shared(), Ladders::shared());
     one.govern(first);
     other.govern(Arc::clone(&second) as _);
-    one.configure("ann", json!({ "entropy": { "loop_below": 0.4 } })).await.unwrap().unwrap();
+    one.configure("ann", Some(json!({ "entropy": { "loop_below": 0.4 } }))).await.unwrap().unwrap();
     until("the threshold did not come", || (other.detectors().entropy.loop_below - 0.4).abs() < 1e-9);
     put(&one, "default", &json!({ "ladder": ["reject"] })).await;
     let spec = json!({ "ladder": ["reject"] });

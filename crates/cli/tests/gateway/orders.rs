@@ -1,0 +1,45 @@
+//! What operators order, where it can have an effect and where it cannot.
+
+use loopbreaker_mock::Turn;
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, until};
+
+/// A request of session `s` in the Responses dialect, and its answer.
+fn respond(lab: &Lab, body: &Value) -> Value {
+    let headers = [("authorization", "Bearer sk-test"), ("x-session-id", "s")];
+    let reply = lab.post("/v1/responses", &headers, body.to_string());
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}
+
+#[test]
+fn a_result_in_a_history_that_the_provider_keeps_cannot_be_replaced_and_the_operator_learns_what_can() {
+    let lab = Lab::new();
+    lab.mock.script([Turn::call("bash", r#"{"command":"ls"}"#), Turn::text("I see."), Turn::text("Yes.")]);
+    let asked = respond(&lab, &json!({ "model": "gpt-4o", "input": "what is there?" }));
+    let call = asked["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call");
+    let result =
+        json!({ "type": "function_call_output", "call_id": call.unwrap()["call_id"], "output": "a.txt" });
+    let told =
+        respond(&lab, &json!({ "model": "gpt-4o", "previous_response_id": asked["id"], "input": [result] }));
+
+    let mut steps = Value::Null;
+    until("the call is completed", || {
+        steps = lab.get("/api/v1/sessions/s/steps").json()["steps"].clone();
+        steps[0]["log"]["action"]["status"] == "success"
+    });
+    let content = json!({ "trace_id": steps[0]["log"]["meta"]["trace_id"], "content": "b.txt" });
+    let refused = lab.post("/api/v1/sessions/s/rewrite", &[], content.to_string());
+    assert_eq!((refused.status, &refused.json()["error"]), (409, &json!("history_elsewhere")));
+    assert!(refused.json()["message"].as_str().unwrap().contains("`inject`"));
+
+    let injected = lab.post("/api/v1/sessions/s/inject", &[], json!({ "message": "look again" }).to_string());
+    assert_eq!(injected.status, 200);
+    respond(
+        &lab,
+        &json!({ "model": "gpt-4o", "previous_response_id": told["id"], "input": "are you sure?" }),
+    );
+    let sent = lab.mock.requests();
+    assert!(String::from_utf8_lossy(&sent.last().unwrap().body).contains("look again"));
+}
