@@ -1,7 +1,7 @@
 # `make run` and `make test` set up what is missing by themselves. `make help` lists everything.
 .DEFAULT_GOAL := help
 .PHONY: help setup dashboard run demo test e2e browser browser-long screenshots lint fmt doc bench bench-gateway \
-	bench-observatory bench-semantic bench-instructions quality mutants replay-2gb clean
+	bench-observatory bench-semantic bench-instructions quality mutants fuzz fuzz-ingest kills replay-2gb clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,16 @@ quality: setup ## detection quality on recorded runs beside the baselines, into 
 
 mutants: setup ## break each detector on purpose and see a test turn red
 	scripts/mutants.py
+
+fuzz: setup ## libFuzzer on everything that reads what others wrote, a minute each; FUZZ_SECONDS=n
+	scripts/fuzz.sh
+
+fuzz-ingest: setup ## arbitrary decision logs against a running observatory for ten minutes; FUZZ_SECONDS=n
+	LOOPBREAKER_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600) \
+		cargo test --package loopbreaker-observatory --test http -- whatever_comes
+
+kills: setup ## kill -9 during ingest, 50 times: nothing that was acknowledged is lost; KILLS=n
+	LOOPBREAKER_TEST_KILLS=$(or $(KILLS),50) cargo test --package loopbreaker-observatory --test http -- kill::
 
 replay-2gb: setup ## replay of a 2 GB file, with its peak memory
 	scripts/replay-2gb.sh

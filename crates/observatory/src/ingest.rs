@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use loopbreaker::{Decision, Entropy, EntropyAlert, EntropyEvent, EntropyLevel, EntropyReading};
 use loopbreaker_record::{DecisionLog, Meta, Moment, TraceId};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::error::{StoreError, Stored};
@@ -28,7 +29,7 @@ pub struct Arrival {
 }
 
 /// A log that is kept.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Accepted {
     /// The session that it belongs to.
     pub session_id: String,
@@ -37,7 +38,7 @@ pub struct Accepted {
     /// `normal`, `warning` or `loop`.
     pub severity: String,
     /// The log as it was broadcast, with the computed score.
-    pub log: Value,
+    pub log: Box<RawValue>,
     /// What the agent must obey now.
     pub control: Value,
 }
@@ -110,7 +111,7 @@ impl Scribe<'_> {
         }
         let control = self.control_for(id, is_last)?;
         let session_id = self.live(id)?.row.name.clone();
-        let log = serde_json::to_value(&log).unwrap_or_default();
+        let log = written(log)?;
         Ok(Ok(Accepted { session_id, duplicate: false, severity, log, control }))
     }
 
@@ -143,7 +144,8 @@ impl Scribe<'_> {
         Ok(Ok(Place { tenant, session, above, children }))
     }
 
-    /// Keeps a step that is new. An open one is counted when its result comes; all others now.
+    /// Keeps a step that is new; says its level, and how its log is written. An open one is counted when its result
+    /// comes; all others now.
     ///
     /// `tells` says whether what detectors see in it is told: a gateway does that itself.
     pub(crate) fn keep(
@@ -153,7 +155,7 @@ impl Scribe<'_> {
         mut log: DecisionLog,
         open: bool,
         tells: bool,
-    ) -> Stored<(String, DecisionLog)> {
+    ) -> Stored<(String, String)> {
         let Place { tenant, session: id, above, children } = place;
         let (trace, parent) = (log.meta.trace_id, log.meta.parent_step_id);
         let content = log.content();
@@ -226,15 +228,15 @@ impl Scribe<'_> {
         if log.is_terminal() {
             self.count_open_steps(id)?;
         }
-        Ok((level.to_owned(), log))
+        Ok((level.to_owned(), text))
     }
 
     /// A log that came again is answered as the first time, and changes nothing.
     fn repeat(&mut self, known: &KnownStep) -> Stored<Accepted> {
-        let log: Value = serde_json::from_str(&known.log).unwrap_or_default();
-        let is_terminal = log["control"]["is_terminal"] == true;
+        let is_terminal = serde_json::from_str(&known.log).is_ok_and(|log: DecisionLog| log.is_terminal());
         let session_id = self.live(known.session)?.row.name.clone();
         let control = self.control_for(known.session, is_terminal)?;
+        let log = written(known.log.clone())?;
         Ok(Accepted { session_id, duplicate: true, severity: known.level.clone(), log, control })
     }
 
@@ -256,17 +258,17 @@ impl Scribe<'_> {
             (None, None, Some(parent)) => (parent.to_string(), true),
             (None, None, None) => (trace.to_string(), false),
         };
-        if let Some(session) = self.store.session(tenant, &name)? {
-            let settles = session.provisional && !provisional;
-            let id = session.id;
-            if settles {
+        if let Some(id) = self.store.session_id(tenant, &name)? {
+            if !provisional && self.live(id)?.row.provisional {
                 self.change(id)?.provisional = false;
             }
             return Ok(id);
         }
         // Steps that came before this one have a session that only waits for its right name.
-        let waiting = if awaited { self.store.session(tenant, &trace.to_string())? } else { None };
-        if let Some(id) = waiting.filter(|session| session.provisional).map(|session| session.id) {
+        let waiting = if awaited { self.store.session_id(tenant, &trace.to_string())? } else { None };
+        if let Some(id) = waiting
+            && self.live(id)?.row.provisional
+        {
             let row = self.change(id)?;
             (row.name, row.provisional) = (name, provisional);
             let renamed = row.clone();
@@ -304,6 +306,7 @@ impl Scribe<'_> {
         let from = theirs.clone();
         let mut into = self.live(session)?.row.clone();
         self.store.merge(&from, &mut into)?;
+        self.merged.push(from.id);
         // The windows are read again: the steps that came over are part of them.
         for id in [from.id, session] {
             self.live.pop(&id);
@@ -474,8 +477,7 @@ impl Scribe<'_> {
     /// Writes the sessions that changed, and tells of each of them once.
     pub(crate) fn write_sessions(&mut self) -> Stored<()> {
         for id in std::mem::take(&mut self.changed) {
-            // A session that became part of another in the meantime is gone.
-            if self.store.session_of(id)?.is_none() {
+            if self.merged.contains(&id) {
                 continue;
             }
             let paused = self.pause_of(id).is_some();
@@ -495,6 +497,11 @@ impl Scribe<'_> {
     pub(crate) fn tell(&mut self, topic: Topic, kind: &'static str, tenant: &Arc<str>, body: Value) {
         self.drafts.push(Draft { topic, kind, tenant: Some(Arc::clone(tenant)), body, order: None });
     }
+}
+
+/// A stored log as it stands in an answer.
+fn written(log: String) -> Stored<Box<RawValue>> {
+    RawValue::from_string(log).map_err(|_| StoreError::Corrupt("a stored log is none".to_owned()))
 }
 
 fn decision(log: &DecisionLog, reported: Option<f64>) -> Decision<'_> {

@@ -37,7 +37,7 @@ enum Role {
 }
 
 /// What has to be done to a database, in order; the table `schema_version` says how far it is.
-const MIGRATIONS: [&str; 1] = [include_str!("postgres/schema.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("postgres/schema.sql"), include_str!("postgres/version-2.sql")];
 /// The advisory lock of whoever writes: "loopbrea" in ASCII.
 const LOCK: i64 = 0x6c6f_6f70_6272_6561;
 /// How long to wait for the server, and for its lock.

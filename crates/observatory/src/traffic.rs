@@ -328,8 +328,8 @@ impl Scribe<'_> {
     pub(crate) fn session_named(&mut self, tenant_name: &str, name: &str) -> Stored<i64> {
         let tenant = self.store.tenant(tenant_name)?;
         let name = start_of(name, DecisionLog::MAX_SESSION_ID);
-        match self.store.session(tenant, name)? {
-            Some(session) => Ok(session.id),
+        match self.store.session_id(tenant, name)? {
+            Some(id) => Ok(id),
             None => self.new_session(tenant, tenant_name, name, false),
         }
     }

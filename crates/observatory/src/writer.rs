@@ -53,6 +53,8 @@ pub(crate) struct Scribe<'a> {
     pub(crate) effects: Vec<Effect>,
     /// Sessions that are written at the end of the batch.
     pub(crate) changed: Vec<i64>,
+    /// Sessions that became part of others with this batch.
+    pub(crate) merged: Vec<i64>,
     /// Pauses that begin or end with this batch.
     pub(crate) pauses: HashMap<i64, Option<Pause>>,
     /// Orders that are handed out with this batch.
@@ -274,6 +276,7 @@ impl Desk {
             drafts: Vec::new(),
             effects: Vec::new(),
             changed: Vec::new(),
+            merged: Vec::new(),
             pauses: HashMap::new(),
             told: Vec::new(),
             now: self.shared.now(),

@@ -8,6 +8,8 @@ use hyper::body::Body;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Request, Response};
 use loopbreaker_record::{DecisionLog, Rejection};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -28,9 +30,57 @@ const MAX_UNDER_WAY: usize = 256;
 
 /// What became of one log, or will.
 enum Outcome {
-    Decided(u16, Value),
+    Refused(u16, Value),
     Failed(StoreError),
     UnderWay(Pending<Result<Accepted, Refusal>>),
+}
+
+/// What is answered about one log.
+enum Answer {
+    Kept(Box<Accepted>),
+    Refused(u16, Value),
+}
+
+impl Answer {
+    fn status(&self) -> u16 {
+        match self {
+            Self::Kept(accepted) if accepted.duplicate => 200,
+            Self::Kept(_) => 201,
+            Self::Refused(status, _) => *status,
+        }
+    }
+}
+
+/// An answer as it is written: the log in it as it was kept, without being read and written again.
+struct Written<'a> {
+    answer: &'a Answer,
+    /// Its place among the answers to one request.
+    index: Option<usize>,
+}
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(None)?;
+        if let Some(index) = self.index {
+            fields.serialize_entry("index", &index)?;
+            fields.serialize_entry("status", &self.answer.status())?;
+        }
+        match self.answer {
+            Answer::Kept(accepted) => {
+                fields.serialize_entry("session_id", &accepted.session_id)?;
+                fields.serialize_entry("duplicate", &accepted.duplicate)?;
+                fields.serialize_entry("severity", &accepted.severity)?;
+                fields.serialize_entry("log", &accepted.log)?;
+                fields.serialize_entry("control", &accepted.control)?;
+            }
+            Answer::Refused(_, why) => {
+                for (name, value) in why.as_object().into_iter().flatten() {
+                    fields.serialize_entry(name, value)?;
+                }
+            }
+        }
+        fields.end()
+    }
 }
 
 impl Observatory {
@@ -55,12 +105,9 @@ impl Observatory {
         if body.trim_ascii_start().first() == Some(&b'[') {
             return self.take_array(&body, session, caller).await;
         }
-        match self.submit(&body, session, caller).await {
-            Outcome::Failed(problem) => store_error(&problem),
-            outcome => match decided(outcome).await {
-                Ok((status, answer)) => json_reply(status, &answer),
-                Err(problem) => store_error(&problem),
-            },
+        match decided(self.submit(&body, session, caller).await).await {
+            Ok(answer) => json_reply(answer.status(), &Written { answer: &answer, index: None }),
+            Err(problem) => store_error(&problem),
         }
     }
 
@@ -112,13 +159,13 @@ impl Observatory {
                 if count == MAX_LINES {
                     let message = "one request has at most 10000 lines: send the rest in another";
                     let answer = json!({ "error": "too_many_lines", "message": message });
-                    under_way.push_back(Outcome::Decided(413, answer));
+                    under_way.push_back(Outcome::Refused(413, answer));
                     return Box::pin(results.finish(under_way)).await;
                 }
                 count += 1;
                 under_way.push_back(match line {
                     Ok(line) => self.submit(&line, session.clone(), caller).await,
-                    Err(rejection) => Outcome::Decided(rejection.status(), rejection.answer()),
+                    Err(rejection) => Outcome::Refused(rejection.status(), rejection.answer()),
                 });
                 if under_way.len() >= MAX_UNDER_WAY
                     && let Some(first) = under_way.pop_front()
@@ -140,7 +187,7 @@ impl Observatory {
             Ok(log) => log,
             Err(rejection) => {
                 self.refused(&tenant, bytes, &rejection);
-                return Outcome::Decided(rejection.status(), rejection.answer());
+                return Outcome::Refused(rejection.status(), rejection.answer());
             }
         };
         match self.enqueue(Arrival { tenant, session, log }).await {
@@ -150,25 +197,17 @@ impl Observatory {
     }
 }
 
-async fn decided(outcome: Outcome) -> Result<(u16, Value), StoreError> {
+async fn decided(outcome: Outcome) -> Result<Answer, StoreError> {
     let answer = match outcome {
-        Outcome::Decided(status, answer) => return Ok((status, answer)),
+        Outcome::Refused(status, why) => return Ok(Answer::Refused(status, why)),
         Outcome::Failed(problem) => return Err(problem),
         Outcome::UnderWay(pending) => pending.answer().await?,
     };
     Ok(match answer {
-        Ok(accepted) => {
-            let status = if accepted.duplicate { 200 } else { 201 };
-            let answer = json!({
-                "session_id": accepted.session_id,
-                "duplicate": accepted.duplicate,
-                "severity": accepted.severity,
-                "log": accepted.log,
-                "control": accepted.control,
-            });
-            (status, answer)
+        Ok(accepted) => Answer::Kept(Box::new(accepted)),
+        Err(refusal) => {
+            Answer::Refused(409, json!({ "error": refusal.code(), "message": refusal.to_string() }))
         }
-        Err(refusal) => (409, json!({ "error": refusal.code(), "message": refusal.to_string() })),
     })
 }
 
@@ -176,21 +215,18 @@ async fn decided(outcome: Outcome) -> Result<(u16, Value), StoreError> {
 struct Results {
     accepted: u64,
     rejected: u64,
-    answers: Vec<Value>,
+    answers: Vec<Answer>,
 }
 
 impl Results {
     async fn add(&mut self, outcome: Outcome) {
-        let (status, mut answer) = decided(outcome).await.unwrap_or_else(|problem| {
-            (503, json!({ "error": "store_unavailable", "reason": problem.code() }))
+        let answer = decided(outcome).await.unwrap_or_else(|problem| {
+            Answer::Refused(503, json!({ "error": "store_unavailable", "reason": problem.code() }))
         });
-        if status < 300 {
-            self.accepted += 1;
-        } else {
-            self.rejected += 1;
+        match &answer {
+            Answer::Kept(_) => self.accepted += 1,
+            Answer::Refused(..) => self.rejected += 1,
         }
-        answer["index"] = self.answers.len().into();
-        answer["status"] = status.into();
         self.answers.push(answer);
     }
 
@@ -201,9 +237,16 @@ impl Results {
         self.reply()
     }
 
-    fn reply(self) -> Response<Reply> {
-        let Self { accepted, rejected, answers } = self;
-        json_reply(200, &json!({ "accepted": accepted, "rejected": rejected, "results": answers }))
+    fn reply(&self) -> Response<Reply> {
+        #[derive(Serialize)]
+        struct All<'a> {
+            accepted: u64,
+            rejected: u64,
+            results: Vec<Written<'a>>,
+        }
+        let written = |(index, answer)| Written { answer, index: Some(index) };
+        let results = self.answers.iter().enumerate().map(written).collect();
+        json_reply(200, &All { accepted: self.accepted, rejected: self.rejected, results })
     }
 }
 

@@ -10,7 +10,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::Response;
 use hyper::body::{Body, Frame};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::error::StoreError;
@@ -18,8 +19,10 @@ use crate::error::StoreError;
 /// The body of an answer, whole or streamed.
 pub type Reply = UnsyncBoxBody<Bytes, Infallible>;
 
-pub(crate) fn json_reply(status: u16, value: &Value) -> Response<Reply> {
-    with(status, "application/json", Full::new(Bytes::from(value.to_string())).boxed_unsync())
+pub(crate) fn json_reply(status: u16, value: &impl Serialize) -> Response<Reply> {
+    // What is answered has text keys and finite numbers only, which can always be written.
+    let body = serde_json::to_vec(value).unwrap_or_default();
+    with(status, "application/json", Full::new(Bytes::from(body)).boxed_unsync())
 }
 
 pub(crate) fn error(status: u16, code: &str, message: &str) -> Response<Reply> {

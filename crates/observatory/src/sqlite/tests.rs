@@ -36,7 +36,7 @@ fn a_new_file_is_brought_up_to_date_once_and_kept_safe() {
             })
             .unwrap()
     };
-    assert_eq!(pragma("user_version"), "Integer(2)");
+    assert_eq!(pragma("user_version"), "Integer(3)");
     assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
     assert_eq!(pragma("synchronous"), "Integer(2)");
     assert_eq!(pragma("integrity_check"), "Text(\"ok\")");
@@ -48,7 +48,7 @@ fn a_file_of_a_newer_program_is_left_alone() {
     let path = folder.path().join("log.db");
     let newer = Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
-    assert_eq!(Sqlite::open(&path).unwrap_err(), StoreError::TooNew { found: 99, known: 2 });
+    assert_eq!(Sqlite::open(&path).unwrap_err(), StoreError::TooNew { found: 99, known: 3 });
 }
 
 #[test]

@@ -16,9 +16,9 @@ pub(super) const SELECT: &str =
 pub(super) const OF_A_SESSION: [&str; 3] = ["findings", "orders", "verdicts"];
 
 impl Store {
-    pub(crate) fn session(&mut self, tenant: i64, name: &str) -> Stored<Option<Session>> {
-        let sql = format!("{SELECT} WHERE s.tenant = ?1 AND s.name = ?2");
-        self.one(&sql, values![tenant, name], session_row)
+    pub(crate) fn session_id(&mut self, tenant: i64, name: &str) -> Stored<Option<i64>> {
+        let sql = "SELECT id FROM sessions WHERE tenant = ?1 AND name = ?2";
+        self.one(sql, values![tenant, name], |row| row.int(0))
     }
 
     pub(crate) fn session_of(&mut self, id: i64) -> Stored<Option<Session>> {

@@ -84,7 +84,8 @@ async fn a_session_that_goes_on_in_another_process_keeps_its_window_and_its_coun
     for number in 0..5 {
         let process = if number % 2 == 0 { &one } else { &other };
         let accepted = process.ingest(same(number)).await.unwrap().unwrap();
-        scores.push(accepted.log["cognition"]["entropy_score"].as_f64().unwrap());
+        let log: Value = serde_json::from_str(accepted.log.get()).unwrap();
+        scores.push(log["cognition"]["entropy_score"].as_f64().unwrap());
     }
     assert_eq!(scores, [1.0, 0.5, 0.3333, 0.25, 0.2]);
 }
