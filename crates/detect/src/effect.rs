@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use crate::args::{Places, fields, unescape};
-use crate::config::Effect;
+use crate::config::{Effect, RedundancyConfig, best_match};
+use crate::fingerprint::with_call;
 use crate::shell::read_command;
 use crate::tool_name::{NameSays, Word};
 use crate::words::hash_bytes;
@@ -30,6 +31,27 @@ pub(crate) struct CallFacts {
     pub(crate) before: u64,
     /// The hash of the text that a write leaves; 0 when it has none.
     pub(crate) after: u64,
+}
+
+/// What a call does to the world: what the config declares, else what its name and arguments let guess; `None` when
+/// nothing says so.
+///
+/// ```
+/// use loopbreaker::{Effect, RedundancyConfig, effect_of_call};
+///
+/// let config = RedundancyConfig::default();
+/// assert_eq!(effect_of_call("read_file", Some(r#"{"path":"a.rs"}"#), &config), Some(Effect::Read));
+/// assert_eq!(effect_of_call("bash", Some(r#"{"command":"rm a.rs"}"#), &config), Some(Effect::Write));
+/// assert_eq!(effect_of_call("frobnicate", None, &config), None);
+/// ```
+pub fn effect_of_call(tool: &str, args: Option<&str>, config: &RedundancyConfig) -> Option<Effect> {
+    let declared = best_match(config.tools(), tool).and_then(|(_, profile)| profile.effect);
+    effect(tool, args, declared)
+}
+
+/// The same with what is declared at hand.
+pub(crate) fn effect(tool: &str, args: Option<&str>, declared: Option<Effect>) -> Option<Effect> {
+    declared.or_else(|| with_call(tool, args, &[], |_, canonical| guess(tool, canonical).effect))
 }
 
 impl CallFacts {

@@ -1,5 +1,7 @@
 //! The guard: what an agent asks before each tool call.
 
+mod unchanged;
+
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +16,7 @@ use crate::redundancy::{Foresight, Redundancy};
 use crate::sentinel::{Sentinel, SentinelBlock};
 use crate::step::Step;
 use crate::strikes::Strikes;
+use unchanged::Reads;
 
 /// Guards the tool calls of any number of sessions, from any number of threads.
 ///
@@ -70,6 +73,9 @@ pub struct GuardVerdict {
     pub strikes: u32,
     /// What to tell the model instead of the tool's answer.
     pub feedback: Option<String>,
+    /// The step that gave this very call its answer, where the call only reads and nothing has been changed since:
+    /// the answer is still there and need not be fetched again. Steps are counted from 1 as they are reported.
+    pub unchanged_since: Option<usize>,
 }
 
 /// What the guard says to an outcome.
@@ -194,6 +200,7 @@ struct SessionState {
 struct Outcomes {
     redundancy: Redundancy,
     strikes: Strikes,
+    reads: Reads,
 }
 
 impl SessionState {
@@ -222,7 +229,8 @@ impl SessionState {
     ) -> GuardVerdict {
         let hit = self.sentinel.rings(scope).peek_call(tool, call).err();
         let outcomes = self.outcomes.as_ref().filter(|_| scope.is_none());
-        match (hit, outcomes) {
+        let unchanged_since = outcomes.and_then(|outcomes| outcomes.reads.unchanged_since(call));
+        let verdict = match (hit, outcomes) {
             (Some(block), _) if block.own_limit => GuardVerdict::blocked_by_sentinel(&block, tool),
             (Some(block), None) => GuardVerdict::blocked_by_sentinel(&block, tool),
             (None, None) => GuardVerdict::allowed(),
@@ -240,14 +248,16 @@ impl SessionState {
                 },
                 (None, None) => GuardVerdict::allowed(),
             },
-        }
+        };
+        GuardVerdict { unchanged_since, ..verdict }
     }
 
     fn outcome(&mut self, step: &Step<'_>, rules: &Arc<Rules>, ladder: &Ladder) -> GuardReport {
         let outcomes = self.outcomes.get_or_insert_with(|| {
             let redundancy = Redundancy::with_rules(Arc::clone(rules));
-            Box::new(Outcomes { redundancy, strikes: Strikes::default() })
+            Box::new(Outcomes { redundancy, strikes: Strikes::default(), reads: Reads::default() })
         });
+        outcomes.reads.take(step, rules);
         let findings = outcomes.redundancy.observe(step);
         let mut report = GuardReport { findings, action: Action::Allow, hint: None };
         for finding in &report.findings {
@@ -263,7 +273,16 @@ impl SessionState {
 
 impl GuardVerdict {
     const fn allowed() -> Self {
-        Self { allowed: true, detector: None, kind: None, count: 0, threshold: 0, strikes: 0, feedback: None }
+        Self {
+            allowed: true,
+            detector: None,
+            kind: None,
+            count: 0,
+            threshold: 0,
+            strikes: 0,
+            feedback: None,
+            unchanged_since: None,
+        }
     }
 
     fn blocked_by_sentinel(block: &SentinelBlock, tool: &str) -> Self {
@@ -275,6 +294,7 @@ impl GuardVerdict {
             threshold: block.threshold,
             strikes: block.strikes,
             feedback: Some(block.feedback(tool)),
+            unchanged_since: None,
         }
     }
 
@@ -300,6 +320,7 @@ impl GuardVerdict {
             threshold,
             strikes,
             feedback: Some(feedback),
+            unchanged_since: None,
         }
     }
 }

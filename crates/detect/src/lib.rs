@@ -78,6 +78,7 @@ pub use config::{
     ConfigError, DetectorsConfig, Effect, EntropyConfig, IdenticalRequestConfig, RedundancyConfig,
     SemanticConfig, SentinelConfig, SentinelLimit, ToolProfile,
 };
+pub use effect::effect_of_call;
 pub use entropy::{
     Decision, Entropy, EntropyAlert, EntropyEvent, EntropyLevel, EntropyReading, RepeatedPattern,
 };
@@ -90,7 +91,7 @@ pub use outcome::Outcome;
 pub use pattern::ToolPattern;
 pub use redundancy::{Chant, Foresight, Redundancy, RedundancyRules};
 pub use replay::{Replay, ReplayRules, Report, Wasted};
-pub use semantic::{Delta, Semantic, SemanticReading, similarity};
+pub use semantic::{Delta, Semantic, SemanticReading, name_the_same, similarity};
 pub use sentinel::{Sentinel, SentinelBlock, SentinelScope};
 pub use step::{Role, Status, Step, Timestamp};
 pub use strikes::{Ruling, Strikes};

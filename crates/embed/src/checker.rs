@@ -206,6 +206,22 @@ impl Checker {
         reading
     }
 
+    /// Which of some texts is most similar to a new one, and how similar, within the configured time; `None` when that
+    /// cannot be told in time. Nothing is remembered of it. Sidecars compare only with what they were told before, so
+    /// with them it never can.
+    pub async fn most_similar(&self, text: &str, others: &[Arc<str>]) -> Option<(usize, f64)> {
+        let (Source::Memory(desk) | Source::Store(desk, _)) = &self.inner.source else { return None };
+        let others = others.iter().map(AsRef::as_ref);
+        let texts: Vec<Arc<str>> =
+            std::iter::once(text).chain(others).map(|text| excerpt(text).into()).collect();
+        let limit = self.inner.options.timeout;
+        let vectors = tokio::time::timeout(limit, desk.vectors(&texts, limit)).await.ok()?.ok()?;
+        let (new, others) = vectors.split_first()?;
+        let correction = desk.correction();
+        let similarities = others.iter().map(|other| correction.apply(similarity(new, other)));
+        similarities.enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+
     /// What was counted so far.
     pub fn counters(&self) -> &Counters {
         &self.inner.counters
@@ -324,7 +340,8 @@ impl Inner {
         };
         let (ids, texts): (Vec<u64>, Vec<Arc<str>>) = [(said.id, Arc::clone(&said.excerpt))]
             .into_iter()
-            .chain(candidates.iter().filter_map(unembedded))
+            // When time is short the newest are compared; the others have their turn with the next delta.
+            .chain(candidates.iter().filter_map(unembedded).take(desk.room(limit).saturating_sub(1)))
             .unzip();
         let vectors = match desk.vectors(&texts, limit).await {
             Ok(vectors) => vectors,
@@ -336,13 +353,19 @@ impl Inner {
             |id: u64| embedded.iter().find(|(known, _)| *known == id).map(|(_, vector)| Arc::clone(vector));
         let Some(new) = find(said.id) else { return Reading::nothing(How::Degraded(Degraded::Model)) };
         let correction = desk.correction();
-        let pairs = candidates.into_iter().filter_map(|earlier| {
-            let vector = match &earlier.body {
-                Body::Vector(vector) => Arc::clone(vector),
-                Body::Text(_) | Body::Elsewhere => find(earlier.id)?,
-            };
-            Some((Some(earlier), correction.apply(similarity(&new, &vector))))
-        });
+        let pairs: Vec<_> = candidates
+            .into_iter()
+            .filter_map(|earlier| {
+                let vector = match &earlier.body {
+                    Body::Vector(vector) => Arc::clone(vector),
+                    Body::Text(_) | Body::Elsewhere => find(earlier.id)?,
+                };
+                Some((Some(earlier), correction.apply(similarity(&new, &vector))))
+            })
+            .collect();
+        if pairs.is_empty() {
+            return Reading::nothing(How::Skipped(Skipped::Busy));
+        }
         Reading::from_pairs(question, How::Embedded, pairs)
     }
 

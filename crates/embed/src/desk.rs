@@ -101,16 +101,25 @@ impl Desk {
         self.shared.waiting.load(Ordering::Relaxed)
     }
 
+    /// How many more texts can be embedded `within` that time. An idle desk takes one whatever its pace, or a slow
+    /// first text would close it for good.
+    pub(crate) fn room(&self, within: Duration) -> usize {
+        let pace = u128::from(self.shared.pace.load(Ordering::Relaxed).max(1));
+        let texts = |micros: u128| usize::try_from(micros / pace).unwrap_or(usize::MAX);
+        match self.waiting() {
+            0 => texts(within.as_micros()).max(1),
+            // Behind others a quarter is left for what the pace does not know of.
+            waiting => texts(within.as_micros() * 3 / 4).saturating_sub(waiting),
+        }
+    }
+
     /// The vectors of some texts, if they can be there `within` that time. Dropping the future takes the texts back.
     pub(crate) async fn vectors(&self, texts: &[Arc<str>], within: Duration) -> Result<Vec<Vector>, Refusal> {
         if let Some(vectors) = self.shared.all_seen(texts) {
             return Ok(vectors);
         }
         self.wake()?;
-        let waiting = self.shared.waiting.load(Ordering::Relaxed) + texts.len();
-        let pace = Duration::from_micros(self.shared.pace.load(Ordering::Relaxed));
-        // One text is always worth a try, or a slow first one would close the desk for good.
-        if waiting > texts.len() && pace * u32::try_from(waiting).unwrap_or(u32::MAX) > within {
+        if texts.len() > self.room(within) {
             return Err(Refusal::Busy);
         }
         let (answer, answered) = oneshot::channel();
@@ -210,7 +219,9 @@ impl Shared {
         drop(seen);
         if let Some(per_text) = took.as_micros().checked_div(texts.len() as u128) {
             let (old, new) = (self.pace.load(Ordering::Relaxed), u64::try_from(per_text).unwrap_or(u64::MAX));
-            self.pace.store((3 * old).saturating_add(new) / 4, Ordering::Relaxed);
+            // It slows down at once and speeds up by and by: a text that comes too late is worse than one that is left out.
+            let pace = if new > old { new } else { (3 * old).saturating_add(new) / 4 };
+            self.pace.store(pace, Ordering::Relaxed);
             self.embedded.fetch_add(texts.len() as u64, Ordering::Relaxed);
         }
     }

@@ -10,6 +10,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use loopbreaker::Chant;
 use loopbreaker_dialect::{Answer, Dialect, StreamReader, UsageFilter, read_answer};
 
+use crate::cache::{Kept, Recording};
 use crate::decode::StreamDecoder;
 use crate::upstream::Lease;
 
@@ -35,6 +36,8 @@ pub(crate) struct Ended {
     /// A chant that was seen and not cut.
     pub(crate) chant: Option<Chant>,
     pub(crate) first_chunk: Option<Instant>,
+    /// What the client got, where it was recorded.
+    pub(crate) kept: Option<Kept>,
 }
 
 /// Called once when an answer is over, however it ends.
@@ -52,6 +55,8 @@ pub(crate) struct Passing {
     /// Why the answer broke off, until that is told.
     broken: Option<hyper::Error>,
     chant: Option<Chant>,
+    /// The answer so far, where it may be given again.
+    recording: Option<Recording>,
 }
 
 /// What is looked for in an answer.
@@ -88,8 +93,15 @@ impl Watch {
 }
 
 impl Passing {
-    /// Passes on an answer; `when_over` is called once, at its end or when the client goes.
-    pub(crate) fn new(inner: Incoming, lease: Lease, watch: Watch, when_over: WhenOver) -> Self {
+    /// Passes on an answer, recorded where it may be given again; `when_over` is called once, at its end or when the
+    /// client goes.
+    pub(crate) fn new(
+        inner: Incoming,
+        lease: Lease,
+        watch: Watch,
+        recording: Option<Recording>,
+        when_over: WhenOver,
+    ) -> Self {
         Self {
             inner: Some(inner),
             lease: Some(lease),
@@ -99,6 +111,7 @@ impl Passing {
             last_words: None,
             broken: None,
             chant: None,
+            recording,
         }
     }
 
@@ -150,15 +163,23 @@ impl Passing {
         {
             let mut rest = Vec::new();
             filter.finish(&mut rest);
+            self.record(&rest);
             self.last_words = (!rest.is_empty()).then(|| rest.into());
         }
         self.over(End::Complete);
     }
 
+    fn record(&mut self, passed: &[u8]) {
+        if let Some(recording) = &mut self.recording {
+            recording.take(passed);
+        }
+    }
+
     fn over(&mut self, end: End) {
         if let Some(when_over) = self.when_over.take() {
             let answer = std::mem::replace(&mut self.watch, Watch::Nothing).into_answer();
-            when_over(Ended { end, answer, chant: self.chant.take(), first_chunk: self.first_chunk });
+            let (chant, kept) = (self.chant.take(), self.recording.take().and_then(Recording::finish));
+            when_over(Ended { end, answer, chant, first_chunk: self.first_chunk, kept });
         }
     }
 }
@@ -200,6 +221,7 @@ impl Body for Passing {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(piece) => {
                         let passed = this.look_at(piece);
+                        this.record(&passed);
                         // Whoever reads by length may not ask again after the last byte.
                         if this.inner.as_ref().is_some_and(Body::is_end_stream) {
                             this.complete();
@@ -209,7 +231,11 @@ impl Body for Passing {
                             return Poll::Ready(Some(Ok(Frame::data(passed))));
                         }
                     }
-                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                    Err(trailers) => {
+                        // They are no part of what is given again.
+                        this.recording.iter_mut().for_each(Recording::lose);
+                        return Poll::Ready(Some(Ok(trailers)));
+                    }
                 },
             }
         }

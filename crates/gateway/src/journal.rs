@@ -105,6 +105,8 @@ pub(crate) struct Answered {
     pub(crate) answer: Answer,
     pub(crate) tokens: u64,
     pub(crate) cost_micros: u64,
+    /// Whether it is an answer of before, given again.
+    pub(crate) is_given_again: bool,
 }
 
 /// Why there is no answer.

@@ -12,6 +12,7 @@
 mod access;
 mod accounts;
 mod answer;
+mod cache;
 mod consider;
 mod control;
 mod decision;

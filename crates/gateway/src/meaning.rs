@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loopbreaker::{Action, DetectorName, Kind, RequestCount, Severity};
-use loopbreaker_config::{Config, SemanticHistory, SemanticScope, SemanticTiming};
+use loopbreaker_config::{Config, Policy, SemanticHistory, SemanticScope, SemanticTiming, Similarity};
 use loopbreaker_dialect::Refusal;
 use loopbreaker_embed::{Checker, CheckerOptions, How, Question, Reading, Rule};
 use loopbreaker_telemetry::{FindingNote, Part};
@@ -40,7 +40,7 @@ impl Meaning {
 
     /// What the config asks for; `None` when no policy compares anything.
     pub(crate) fn of(config: &Config) -> Result<Option<Self>, String> {
-        if config.policies_in_force().iter().all(|policy| policy.semantic.is_none()) {
+        if !config.policies_in_force().iter().any(compares) {
             return Ok(None);
         }
         let environment = |name: &str| std::env::var(name).ok();
@@ -137,6 +137,12 @@ impl Worker {
             case.verdict.hear(proposal, &applied.policy.id, enforced);
         }
     }
+}
+
+/// Whether a policy compares what is said: to find loops, or to give an answer again.
+pub(crate) fn compares(policy: &Policy) -> bool {
+    let by_meaning = |cache: &loopbreaker_config::Cache| cache.similarity == Similarity::Semantic;
+    policy.semantic.is_some() || policy.cache.as_ref().is_some_and(by_meaning)
 }
 
 /// Finds out beside the request; the next one of its session hears of it.

@@ -106,12 +106,21 @@ impl Worker {
         if let Err(refused) = self.hold(&settings, &mut case, dialect, &mut times).await {
             return self.refused(dialect, &mut case, &times, record, &refused);
         }
-        if let Err(refused) = self.reserve(&mut case) {
+        let asked = self.asked(&settings, &case, &looked, upstream);
+        let given_again = match &asked {
+            Some(asked) => self.recall(&settings, asked).await,
+            None => None,
+        };
+        let mut editing = Editing::default();
+        if given_again.is_some() {
+            // An answer that is given again uses nothing.
+            case.ticket.refund(&self.shared.ledger, self.shared.now());
+        } else if let Err(refused) = self.reserve(&mut case) {
             case.verdict.action = Action::Reject;
             return self.refused(dialect, &mut case, &times, record, &refused);
+        } else {
+            editing = self.edit(&settings, &mut case, &looked, &destination);
         }
-
-        let editing = self.edit(&settings, &mut case, &looked, &destination);
         let sending = Sending {
             worker: self,
             settings: &settings,
@@ -123,8 +132,12 @@ impl Worker {
             record,
             dialect,
             web_socket,
+            asked,
         };
-        sending.send(start, editing).await
+        match given_again {
+            Some(stored) => sending.give_again(&stored),
+            None => sending.send(start, editing).await,
+        }
     }
 
     /// Reserves what the request will probably use, unless all processes have reserved it together already.
@@ -255,7 +268,7 @@ impl Worker {
     }
 
     /// What operators have ordered for the session of this request.
-    fn edits(&self, case: &Case<'_>, dialect: Dialect, body: &[u8]) -> Vec<Edit> {
+    pub(crate) fn edits(&self, case: &Case<'_>, dialect: Dialect, body: &[u8]) -> Vec<Edit> {
         // What the provider keeps goes on from everything that was said before.
         let is_kept_there = case.facts.is_kept_by_provider();
         self.shared.orders.edits([case.run, case.account], case.tip, &mut |link| {

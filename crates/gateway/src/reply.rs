@@ -10,6 +10,7 @@ use hyper::{Response, StatusCode};
 use loopbreaker_dialect::{Dialect, Refusal, refusal};
 
 use crate::answer::Passing;
+use crate::cache::Replay;
 
 /// The body of a reply.
 pub(crate) enum Reply {
@@ -17,6 +18,8 @@ pub(crate) enum Reply {
     Own(Option<Bytes>),
     /// The provider's.
     Passed(Box<Passing>),
+    /// The provider's, given again.
+    Again(Replay),
     /// The observatory's.
     Observed(loopbreaker_observatory::Reply),
 }
@@ -43,6 +46,7 @@ impl Body for Reply {
         match self.get_mut() {
             Self::Own(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Passed(passing) => Pin::new(&mut **passing).poll_frame(context),
+            Self::Again(replay) => Poll::Ready(replay.next().map(|piece| Ok(Frame::data(piece)))),
             Self::Observed(reply) => {
                 let polled = Pin::new(reply).poll_frame(context);
                 polled.map(|frame| frame.map(|frame| frame.map_err(|never| match never {})))
@@ -54,6 +58,7 @@ impl Body for Reply {
         match self {
             Self::Own(bytes) => bytes.is_none(),
             Self::Passed(passing) => passing.is_end_stream(),
+            Self::Again(replay) => replay.is_over(),
             Self::Observed(reply) => reply.is_end_stream(),
         }
     }
@@ -62,6 +67,7 @@ impl Body for Reply {
         match self {
             Self::Own(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Self::Passed(passing) => passing.size_hint(),
+            Self::Again(_) => SizeHint::new(),
             Self::Observed(reply) => reply.size_hint(),
         }
     }

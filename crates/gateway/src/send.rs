@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
@@ -12,6 +12,7 @@ use loopbreaker_dialect::{Dialect, Refusal, StreamReader, UsageFilter};
 use loopbreaker_telemetry::{Record, UpstreamError};
 
 use crate::answer::{End, Ended, Passing, Watch, WatchedStream, WhenOver};
+use crate::cache::{Asked, Keeping};
 use crate::consider::Case;
 use crate::decode::{Encoding, StreamDecoder};
 use crate::headers;
@@ -50,6 +51,8 @@ pub(crate) struct Sending<'r> {
     pub(crate) dialect: Option<Dialect>,
     /// The client's side of a connection that is to become a web socket.
     pub(crate) web_socket: Option<OnUpgrade>,
+    /// Where the answer may be kept and given again.
+    pub(crate) asked: Option<Asked>,
 }
 
 impl Sending<'_> {
@@ -181,7 +184,13 @@ impl Sending<'_> {
         if editing.asked_for_usage {
             headers.remove(CONTENT_LENGTH);
         }
-        let passing = Passing::new(body, lease, watch, self.settling(status));
+        // Only what the client said itself has an answer that may be given again.
+        let is_own = (200..300).contains(&status) && !editing.hinted && !editing.rewritten;
+        let asked = self.asked.take().filter(|_| is_own);
+        let recording = asked.as_ref().map(|asked| asked.recording(body.size_hint().exact().is_none()));
+        let keeping = asked.map(|asked| asked.keeping(parts.status, &headers));
+        let when_over = self.settling_and_keeping(status, keeping);
+        let passing = Passing::new(body, lease, watch, recording, when_over);
         let mut reply = Response::new(Reply::Passed(Box::new(passing)));
         *reply.status_mut() = parts.status;
         *reply.headers_mut() = headers;
@@ -241,7 +250,11 @@ impl Sending<'_> {
         }))
     }
 
-    fn settling(&mut self, status: u16) -> WhenOver {
+    pub(crate) fn settling(&mut self, status: u16) -> WhenOver {
+        self.settling_and_keeping(status, None)
+    }
+
+    fn settling_and_keeping(&mut self, status: u16, keeping: Option<Keeping>) -> WhenOver {
         let settling = Settling {
             shared: Arc::clone(&self.worker.shared),
             settings: Arc::clone(self.settings),
@@ -264,6 +277,7 @@ impl Sending<'_> {
             thread: self.case.thread.take(),
             conversation: self.case.facts.conversation.clone(),
             chants: watching_for_chants(&self.case.policies),
+            keeping,
         };
         Box::new(move |ended| settling.settle(ended))
     }
@@ -302,7 +316,8 @@ struct Waiting<'w, 'r> {
 impl Drop for Waiting<'_, '_> {
     fn drop(&mut self) {
         if !self.is_answered {
-            let gone = Ended { end: End::ClientGone, answer: None, chant: None, first_chunk: None };
+            let gone =
+                Ended { end: End::ClientGone, answer: None, chant: None, first_chunk: None, kept: None };
             self.sending.settling(CLIENT_GONE)(gone);
         }
     }

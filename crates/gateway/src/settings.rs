@@ -10,6 +10,7 @@ use loopbreaker_config::{
 };
 use loopbreaker_telemetry::Mode;
 
+use crate::meaning::compares;
 use crate::upstream::Origin;
 
 /// Settings of one moment. A request keeps those that it began with.
@@ -91,7 +92,7 @@ impl Settings {
             rules: RedundancyRules::compile(&config.detectors.redundancy),
             prices: prices(&config),
             counts_requests: policies.iter().any(|active| active.policy.loop_detection.is_some()),
-            compares: policies.iter().any(|active| active.policy.semantic.is_some()),
+            compares: policies.iter().any(|active| compares(&active.policy)),
             counted: policies.iter().filter_map(ActivePolicy::counted).collect(),
             openai: Upstream::at(&upstreams.openai),
             anthropic: Upstream::at(&upstreams.anthropic),

@@ -10,6 +10,7 @@ use loopbreaker_telemetry::{FindingNote, Record, Tokens as ToldTokens};
 use serde_json::{Value, json};
 
 use crate::answer::{End, Ended};
+use crate::cache::Keeping;
 use crate::consider::family;
 use crate::inspect::thread_key;
 use crate::journal::{Answered, Entry, Judged, Who};
@@ -41,6 +42,8 @@ pub(crate) struct Settling {
     pub(crate) conversation: Option<Box<str>>,
     /// Policies that look for chants.
     pub(crate) chants: Vec<FindingNote>,
+    /// Where the answer is kept to be given again.
+    pub(crate) keeping: Option<Keeping>,
 }
 
 /// What is told of a chant, by each policy that looks for them.
@@ -62,7 +65,9 @@ impl Settling {
     /// Does it.
     pub(crate) fn settle(mut self, ended: Ended) {
         let now = self.shared.now();
-        let Ended { end, answer, chant, first_chunk } = ended;
+        let Ended { end, answer, chant, first_chunk, kept } = ended;
+        // What is given again was used and paid when it was given first.
+        let is_given_again = self.record.cache_age.is_some();
         let succeeded = match self.record.status {
             101 | 200..300 => true,
             // What the provider did until its client had gone is not known, and not free either.
@@ -71,7 +76,7 @@ impl Settling {
         };
 
         // What did it use, and what does that cost?
-        if let Some(dialect) = self.dialect.filter(|_| succeeded) {
+        if let Some(dialect) = self.dialect.filter(|_| succeeded && !is_given_again) {
             let (tokens, estimated) = self.tokens(answer.as_ref(), matches!(end, End::Complete));
             let cost = self.settings.prices.cost(family(dialect), self.record.model.as_deref(), &tokens);
             self.record.tokens = Some(told(&tokens));
@@ -85,7 +90,7 @@ impl Settling {
             self.ticket.refund(&self.shared.ledger, now);
         }
 
-        let is_cut = matches!(end, End::Cut(_));
+        let (is_cut, is_complete) = (matches!(end, End::Cut(_)), matches!(end, End::Complete));
         let chanted: Option<Chant> = match end {
             End::Cut(chant) => Some(chant),
             End::Complete | End::ClientGone | End::Broken => chant,
@@ -94,6 +99,13 @@ impl Settling {
             let notes = std::mem::take(&mut self.chants);
             let seen = notes.into_iter().map(|note| FindingNote { count: chant.copies as u32, ..note });
             self.record.findings.extend(seen);
+        }
+
+        if let (Some(keeping), Some(kept), Some(answer)) = (self.keeping.take(), kept, &answer)
+            && is_complete
+            && chanted.is_none()
+        {
+            keeping.keep(&self.shared, kept, answer);
         }
 
         // What did it say that has to be written down and remembered?
@@ -108,6 +120,7 @@ impl Settling {
                 answer: answer.clone(),
                 tokens: self.record.tokens.as_ref().map_or(0, |tokens| tokens.read() + tokens.written()),
                 cost_micros: self.record.cost_micros,
+                is_given_again,
             };
             self.shared.tell(|| Entry::Answered(who, Box::new(answered)));
         }

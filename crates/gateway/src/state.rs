@@ -14,6 +14,7 @@ use loopbreaker_fleet::{Fleet, Heard};
 use loopbreaker_telemetry::{Level, Part, Telemetry};
 
 use crate::accounts::Accounts;
+use crate::cache::Cache;
 use crate::fleet::AttemptIds;
 use crate::govern::{with_detectors, with_overrides};
 use crate::hints::Placements;
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) attempt_ids: AttemptIds,
     pub(crate) observing: Observing,
     meaning: RwLock<Option<Arc<Meaning>>>,
+    pub(crate) cache: Cache,
     pub(crate) placements: Placements,
     pub(crate) telemetry: Telemetry,
     breakers: Mutex<HashMap<Origin, Breaker>>,
@@ -128,6 +130,7 @@ impl Shared {
             attempt_ids: AttemptIds::from(random),
             observing,
             meaning: RwLock::default(),
+            cache: Cache::default(),
             placements: Placements::default(),
             telemetry,
             breakers: Mutex::default(),

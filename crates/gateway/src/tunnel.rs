@@ -16,6 +16,6 @@ pub(crate) fn join(client: OnUpgrade, mut answer: Response<Incoming>, when_over:
             // However it ends, both sides see it by their connection.
             drop(copy_bidirectional(&mut TokioIo::new(client), &mut TokioIo::new(provider)).await);
         }
-        when_over(Ended { end: End::Complete, answer: None, chant: None, first_chunk: None });
+        when_over(Ended { end: End::Complete, answer: None, chant: None, first_chunk: None, kept: None });
     });
 }

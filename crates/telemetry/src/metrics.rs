@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use loopbreaker::{Action, Kind, Severity};
 
-pub use label::{ReloadResult, Resume, SpanResult, UpstreamError};
+pub use label::{CacheUse, ReloadResult, Resume, SpanResult, UpstreamError};
 
 use crate::part::Part;
 use crate::record::{Dialect, Mode, Record, TenantClass, Tokens};
@@ -39,6 +39,8 @@ pub struct Metrics {
     upstream_errors: Counters<{ UpstreamError::COUNT }>,
     reloads: Counters<{ ReloadResult::COUNT }>,
     resumes: Counters<{ Resume::COUNT }>,
+    cache: Counters<{ CacheUse::COUNT }>,
+    cache_bytes: AtomicU64,
     spans: Counters<{ SpanResult::COUNT }>,
     lines_dropped: AtomicU64,
     panics: AtomicU64,
@@ -128,6 +130,16 @@ impl Metrics {
         add(&self.resumes[resume.index()], 1);
     }
 
+    /// Counts what the result cache did.
+    pub fn cached(&self, cache_use: CacheUse) {
+        add(&self.cache[cache_use.index()], 1);
+    }
+
+    /// Says how many bytes of answers are kept to be given again.
+    pub fn set_cache_bytes(&self, bytes: u64) {
+        self.cache_bytes.store(bytes, Relaxed);
+    }
+
     /// Says how many sessions are alive.
     pub fn set_sessions(&self, sessions: u64) {
         self.sessions.store(sessions, Relaxed);
@@ -174,6 +186,8 @@ impl Default for Metrics {
             upstream_errors: Default::default(),
             reloads: Default::default(),
             resumes: Default::default(),
+            cache: Default::default(),
+            cache_bytes: AtomicU64::new(0),
             spans: Default::default(),
             lines_dropped: AtomicU64::new(0),
             panics: AtomicU64::new(0),

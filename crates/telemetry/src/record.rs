@@ -81,6 +81,8 @@ pub struct Record {
     pub first_chunk: Option<Duration>,
     /// What it had to go without.
     pub degraded: Degraded,
+    /// How old the answer is that was given again in place of asking the provider.
+    pub cache_age: Option<Duration>,
     /// The code of our own refusal, such as `loop_detected`.
     pub refusal: Option<&'static str>,
     /// Where the request belongs in the caller's trace: its `traceparent` header.
@@ -155,6 +157,7 @@ impl Default for Record {
             duration: Duration::ZERO,
             first_chunk: None,
             degraded: Degraded::default(),
+            cache_age: None,
             refusal: None,
             ids: None,
         }

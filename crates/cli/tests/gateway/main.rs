@@ -9,6 +9,7 @@
 
 mod attacks;
 mod budgets;
+mod cache;
 mod decisions;
 mod faithful;
 mod faults;

@@ -147,6 +147,31 @@ async fn a_model_that_is_slow_never_makes_a_request_late() {
 }
 
 #[tokio::test]
+async fn when_time_is_short_the_newest_are_compared_first() {
+    let scene = scene();
+    for page in 1..=3 {
+        // Each names another page, so none of them has to be embedded.
+        assert_eq!(scene.say(&format!("look at page {page} of the logs")).await.severity, None);
+    }
+    assert_eq!(scene.embedded(), 0);
+    // By the pace that is expected at first there is room for two texts: the new one and one of before.
+    let literal = Question { rule: Rule::Literal, ..question("look at page 4 of the logs") };
+    let reading = scene.checker.check_within(&literal, Duration::from_millis(59)).await;
+    assert_eq!((reading.how, reading.similar_count, scene.embedded()), (How::Embedded, 1, 2));
+}
+
+#[tokio::test]
+async fn the_most_similar_text_is_found_and_nothing_is_remembered_of_it() {
+    let scene = scene();
+    let others = ["open the door".into(), "look at the logs".into(), "read the notes".into()];
+    let (at, similarity) = scene.checker.most_similar("look at those logs", &others).await.unwrap();
+    assert_eq!(at, 1);
+    assert!(similarity > 0.95, "{similarity}");
+    assert_eq!(scene.checker.sessions(), 0);
+    assert_eq!(scene.checker.most_similar("look at those logs", &[]).await, None);
+}
+
+#[tokio::test]
 async fn a_burst_is_skipped_and_not_late() {
     let embedder = FirstWord { delay: Duration::from_millis(10), ..FirstWord::default() };
     let options = CheckerOptions { timeout: Duration::from_millis(50), ..CheckerOptions::default() };

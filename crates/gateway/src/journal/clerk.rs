@@ -129,14 +129,26 @@ impl Clerk {
             logs.push(run.log(who, (place, id), text, Some(tool), args, (Status::Pending, None)));
         }
         if answered.answer.calls.is_empty() {
-            let id = trace_id(who.key, answered.position, None, None);
+            let id = match answered.is_given_again {
+                false => trace_id(who.key, answered.position, None, None),
+                // It may be the same place as that of the first time, and is another step all the same.
+                true => TraceId::derived(&[
+                    &who.key.0.to_le_bytes(),
+                    &answered.position.to_le_bytes(),
+                    b"given again",
+                    &millis(who.at).to_le_bytes(),
+                ]),
+            };
             let said = text.map(|text| start_of(text, Heard::MAX_TEXT).to_owned());
             logs.push(run.log(who, (answered.position, id), None, None, None, (Status::Success, said)));
         }
         let excess = run.open.len().saturating_sub(MAX_OPEN);
         run.open.drain(..excess);
         let first = logs.first().map(|log| log.meta.trace_id);
-        for log in logs {
+        for mut log in logs {
+            if answered.is_given_again {
+                log.extensions.insert("cache".to_owned(), Value::from("hit"));
+            }
             self.note(who, log);
         }
         if answered.tokens > 0 || answered.cost_micros > 0 {

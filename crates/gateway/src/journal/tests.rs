@@ -63,7 +63,10 @@ const SECOND: &str = r#"{"role":"tool","tool_call_id":"c2","content":"Error: no 
 
 fn answered(position: usize, text: &str, calls: Vec<Call>) -> Entry {
     let answer = Answer { text: text.to_owned(), calls, ..Answer::default() };
-    Entry::Answered(who(), Box::new(Answered { position, answer, tokens: 12, cost_micros: 500_000 }))
+    Entry::Answered(
+        who(),
+        Box::new(Answered { position, answer, tokens: 12, cost_micros: 500_000, is_given_again: false }),
+    )
 }
 
 async fn steps(observatory: &Observatory) -> Vec<Value> {

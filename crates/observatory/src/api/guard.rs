@@ -55,6 +55,10 @@ impl Observatory {
         answer["threshold"] = verdict.threshold.into();
         answer["strikes"] = verdict.strikes.into();
         answer["feedback"] = json!(verdict.feedback);
+        // The answer that the agent has in its transcript still holds.
+        if let Some(step) = verdict.unchanged_since {
+            answer["unchanged_since"] = step.into();
+        }
         Ok(json_reply(200, &answer))
     }
 

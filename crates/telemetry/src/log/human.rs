@@ -45,6 +45,9 @@ pub(super) fn push_request(line: &mut Vec<u8>, record: &Record, colour: bool) {
         let doubt = if record.cost_known { "" } else { "(price_unknown)" };
         put(line, format_args!(" cost=${cost}{doubt}"));
     }
+    if let Some(age) = record.cache_age {
+        put(line, format_args!(" cache=hit age={}s", age.as_secs()));
+    }
     put(line, format_args!(" own={} total={}", Short(record.overhead), Short(record.duration)));
     if record.held > Duration::ZERO {
         put(line, format_args!(" held={}", Short(record.held)));

@@ -49,6 +49,10 @@ pub(super) fn push_request(line: &mut Vec<u8>, record: &Record) {
         let parts: Vec<_> = record.degraded.iter().collect();
         object.list("degraded", &parts, |line, part| push_quoted(line, part.as_str()));
     }
+    if let Some(age) = record.cache_age {
+        object.known("cache", "hit");
+        object.value("cache_age_s", age.as_secs());
+    }
     record.refusal.iter().for_each(|refusal| object.known("refusal", refusal));
     if let Some(ids) = &record.ids {
         object.text("trace_id", &Hex(&ids.trace_id).to_string());

@@ -52,6 +52,7 @@ label!(TokenKind: Input, CacheRead, CacheWrite, Output, Reasoning);
 label!(UpstreamError: Connect, Tls, Timeout, Protocol, Broken, ServerError, BreakerOpen);
 label!(ReloadResult: Loaded, Refused);
 label!(Resume: Hit, Miss);
+label!(CacheUse: Hit, Miss, Stored);
 label!(SpanResult: Exported, Failed, Dropped);
 
 /// What tokens are priced as, in the order of the fields of [`Tokens`](crate::Tokens).
@@ -148,6 +149,28 @@ impl Resume {
     }
 }
 
+/// What the result cache did for a request that it may serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheUse {
+    /// An answer was given again.
+    Hit,
+    /// None was there.
+    Miss,
+    /// An answer was kept.
+    Stored,
+}
+
+impl CacheUse {
+    /// The result's name in labels.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Miss => "miss",
+            Self::Stored => "stored",
+        }
+    }
+}
+
 /// How a span ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanResult {
@@ -197,6 +220,7 @@ mod tests {
         stands_at_its_index::<UpstreamError>();
         stands_at_its_index::<ReloadResult>();
         stands_at_its_index::<Resume>();
+        stands_at_its_index::<CacheUse>();
         stands_at_its_index::<SpanResult>();
         assert_eq!(Part::ALL, *<Part as Label>::ALL, "the two lists of parts differ");
     }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use loopbreaker::{Action, Kind, Severity};
 
 use super::histogram::Histogram;
-use super::label::{Label, ReloadResult, Resume, SpanResult, TokenKind, UpstreamError};
+use super::label::{CacheUse, Label, ReloadResult, Resume, SpanResult, TokenKind, UpstreamError};
 use super::process::Resources;
 use super::{Counters, Metrics, finding_index};
 use crate::decimal::Decimal;
@@ -89,6 +89,10 @@ fn own_time(page: &mut Page, metrics: &Metrics) {
     page.sample("loopbreaker_sessions", &[], metrics.sessions.load(Relaxed));
     let help = "Transcripts that were taken up where the session's last request ended.";
     page.counters::<Resume, _>("loopbreaker_resume_total", help, "result", &metrics.resumes);
+    let help = "What the result cache did for requests that it may serve.";
+    page.counters::<CacheUse, _>("loopbreaker_cache_total", help, "result", &metrics.cache);
+    page.gauge("loopbreaker_cache_bytes", "Answers that are kept to be given again.");
+    page.sample("loopbreaker_cache_bytes", &[], metrics.cache_bytes.load(Relaxed));
 }
 
 fn health(page: &mut Page, metrics: &Metrics) {

@@ -143,6 +143,9 @@ fn attributes<'r>(record: &'r Record, newest_names: bool) -> Vec<(&'static str, 
     if !record.degraded.is_empty() {
         add("loopbreaker.degraded", Value::Texts(record.degraded.iter().map(Part::as_str).collect()));
     }
+    if let Some(age) = record.cache_age {
+        add("loopbreaker.cache.age_s", integer(age.as_secs()));
+    }
     match record.refusal {
         Some(refusal) => add("error.type", known(refusal)),
         None if record.status >= 400 => add("error.type", Value::Text(record.status.to_string().into())),
