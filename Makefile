@@ -1,7 +1,8 @@
 # `make run` and `make test` set up what is missing by themselves. `make help` lists everything.
 .DEFAULT_GOAL := help
 .PHONY: help setup dashboard run demo test e2e browser browser-long screenshots lint fmt doc bench bench-gateway \
-	bench-observatory bench-semantic bench-instructions quality mutants fuzz fuzz-ingest kills replay-2gb clean
+	bench-observatory bench-semantic bench-instructions quality quality-semantic mutants fuzz fuzz-ingest kills \
+	replay-2gb clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +80,10 @@ bench-instructions: setup ## instructions per operation, counted by valgrind
 
 quality: setup ## detection quality on recorded runs beside the baselines, into docs/quality.md
 	quality/run.sh
+
+quality-semantic: setup ## what the semantic detector adds on recorded runs, into docs/semantic.md
+	cargo build --release --quiet --package loopbreaker-cli
+	python3 quality/added.py "$${CARGO_TARGET_DIR:-target}/release/loopbreaker"
 
 mutants: setup ## break each detector on purpose and see a test turn red
 	scripts/mutants.py

@@ -98,6 +98,10 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub(crate) explain: bool,
 
+    /// Look for the same in other words, too; the `semantic` section of the config says how
+    #[arg(long)]
+    pub(crate) semantic: bool,
+
     /// Exit with 3 when a loop was found, for CI
     #[arg(long)]
     pub(crate) fail_on_loop: bool,
@@ -262,8 +266,10 @@ Variables:
   LOOP_HISTORY_SIZE          how many earlier prompts are compared [default: 5]
   LOOP_EMBEDDING_TTL         how many seconds they are kept [default: 3600]
   LOOP_EMBEDDING_MODEL_PATH  a folder with model.onnx and tokenizer.json, or the .onnx file itself
-  ORT_DYLIB_PATH             ONNX Runtime's library, to use it instead of the built-in engine
+  LOOP_EMBEDDING_ENGINE      auto, pure or onnxruntime [default: auto]
+  ORT_DYLIB_PATH             ONNX Runtime's library; `auto` uses it where it is set
   METRICS_LISTEN             serves /metrics there [default: off]
+  OTEL_*                     where spans go, as OpenTelemetry names it [default: nowhere]
 
 Examples:
   loopbreaker sidecar

@@ -4,6 +4,7 @@ mod explain;
 mod html;
 mod input;
 mod json;
+mod likeness;
 mod marks;
 mod note;
 mod problems;
@@ -20,7 +21,8 @@ use std::path::Path;
 
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
-use loopbreaker::{DetectorsConfig, ReplayRules};
+use loopbreaker::ReplayRules;
+use loopbreaker_config::Config;
 use loopbreaker_trace::Options;
 
 use crate::args::{Args, ReplayArgs};
@@ -30,6 +32,7 @@ use crate::failure::{Failure, tell, warn};
 use html::PageFile;
 use input::Input;
 use json::JsonLines;
+use likeness::Likeness;
 use progress::Progress;
 use runs::{Keep, Runs};
 use shelf::Shelf;
@@ -38,12 +41,14 @@ use totals::Totals;
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<Exit, Failure> {
     refuse_two_readers_of_stdin(args);
-    let rules = ReplayRules::new(&detectors(args)?);
+    let config = config(args)?;
+    let rules = ReplayRules::new(&config.detectors);
+    let likeness = args.semantic.then(|| Likeness::new(&config)).transpose()?;
     // Nobody wants to learn after ten minutes that the page cannot be written.
     let page = args.html.as_deref().map(|out| PageFile::prepare(out, &args.files)).transpose()?;
     let keep = Keep { notes: args.explain && !args.json, shelf: page.as_ref().map(|_| Shelf::default()) };
     let progress = Progress::over(&args.files, args.quiet);
-    let mut runs = Runs::new(rules, view(args), keep, progress);
+    let mut runs = Runs::new(rules, likeness, view(args), keep, progress);
 
     let mut unread = 0_u64;
     for file in &args.files {
@@ -101,9 +106,9 @@ fn view(args: &ReplayArgs) -> Box<dyn runs::View> {
     }
 }
 
-fn detectors(args: &ReplayArgs) -> Result<DetectorsConfig, Failure> {
+fn config(args: &ReplayArgs) -> Result<Config, Failure> {
     let Some(mut file) = config_file::find(args.config.file.as_deref())? else {
-        return Ok(DetectorsConfig::default());
+        return Ok(Config::default());
     };
     match file.parse() {
         Ok(config) => {
@@ -114,7 +119,7 @@ fn detectors(args: &ReplayArgs) -> Result<DetectorsConfig, Failure> {
                     notice.line, notice.column, notice.path, notice.message
                 ));
             }
-            Ok(config.detectors)
+            Ok(config)
         }
         Err(problems) => {
             let first = problems.first().map(|problem| {

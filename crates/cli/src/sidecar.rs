@@ -1,15 +1,43 @@
 //! `loopbreaker sidecar`: embeddings for several gateways, by gRPC.
 
-use loopbreaker_embed::{SidecarOptions, serve};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use loopbreaker_embed::{Served, SidecarOptions, serve_observed};
+use loopbreaker_telemetry::{Check, LogFormat, Spans, Telemetry, TraceContext};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 pub(crate) fn run() -> Result<Exit, Failure> {
     let hint = "`loopbreaker sidecar --help` lists the variables";
-    let options = SidecarOptions::from_env(|name| std::env::var(name).ok())
-        .map_err(|error| Failure::told(error.to_string(), hint))?;
+    let variable = |name: &str| std::env::var(name).ok();
+    let options =
+        SidecarOptions::from_env(variable).map_err(|error| Failure::told(error.to_string(), hint))?;
+    let telemetry = Telemetry::start(LogFormat::Json, Box::new(std::io::stderr()), variable);
+    let spans = telemetry.spans.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(options)).map_err(|error| Failure::told(error.to_string(), hint))?;
+    let served = runtime.block_on(serve_observed(options, Arc::new(move |served| tell(&spans, served))));
+    telemetry.shutdown(FAREWELL);
+    served.map_err(|error| Failure::told(error.to_string(), hint))?;
     Ok(Exit::Fine)
 }
+
+/// A check as a span that belongs to whoever asked for it.
+fn tell(spans: &Spans, served: &Served<'_>) {
+    let caller = served.trace.and_then(TraceContext::parse);
+    let Some(context) = spans.check_context(caller.as_ref()) else { return };
+    let now = SystemTime::now();
+    let check = Check {
+        context,
+        at: now.checked_sub(served.took).unwrap_or(now),
+        took: served.took,
+        result: served.how.name(),
+        reason: served.how.reason(),
+        similarity: served.max_similarity,
+    };
+    spans.served_check(check, caller.as_ref());
+}
+
+/// How long spans may still be on their way when the sidecar ends.
+const FAREWELL: Duration = Duration::from_secs(5);

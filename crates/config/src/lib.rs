@@ -65,7 +65,7 @@ pub use sections::policies::{Mode, Policy};
 pub use sections::prices::{Price, PriceOverrides};
 pub use sections::reject::Reject;
 pub use sections::semantic::{
-    SemanticBackend, SemanticHistory, SemanticScope, SemanticService, SemanticTiming,
+    SemanticBackend, SemanticEngine, SemanticHistory, SemanticScope, SemanticService, SemanticTiming,
 };
 pub use sections::state::State;
 pub use sections::throttle::Throttle;

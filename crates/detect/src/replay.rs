@@ -109,6 +109,11 @@ impl Replay {
         }
     }
 
+    /// Takes in what another detector found in this run.
+    pub fn take(&mut self, finding: Finding) {
+        self.rule(finding);
+    }
+
     /// No more steps: the report.
     pub fn finish(mut self) -> Report {
         for finding in self.detector.finish() {

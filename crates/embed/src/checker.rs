@@ -33,6 +33,7 @@ use crate::sidecars::{AddressError, SidecarAddress, Sidecars};
 /// let checker = Checker::new(CheckerOptions::default()).unwrap();
 /// let question = Question {
 ///     tenant: "acme", session: "run-1", text: "let me look at the logs", results: 7, threshold: 0.95, rule: Rule::Intent,
+///     trace: None,
 /// };
 /// assert_eq!(checker.check(&question).await.severity, None);
 /// assert_eq!(checker.check(&question).await.how, How::Exact);
@@ -123,7 +124,7 @@ impl Default for CheckerOptions {
 }
 
 impl CheckerOptions {
-    /// What the config file says. `ORT_DYLIB_PATH` chooses the engine.
+    /// What the config file says. `ORT_DYLIB_PATH` names the library of ONNX Runtime.
     pub fn from_config(
         service: &SemanticService,
         detector: &SemanticConfig,
@@ -132,7 +133,8 @@ impl CheckerOptions {
         let backend = match service.backend {
             SemanticBackend::InProcess => {
                 let path = service.model.as_ref().map(Into::into);
-                let model = ModelOptions { path, engine: Engine::from_env(environment), threads: None };
+                let engine = Engine::choose(service.engine, environment)?;
+                let model = ModelOptions { path, engine, threads: None };
                 Backend::InProcess { model, store: service.store.clone() }
             }
             SemanticBackend::Sidecar => {
@@ -291,8 +293,8 @@ impl Checker {
         let (tenant, session) = (question.tenant.to_owned(), question.session.to_owned());
         let (results, threshold, rule) = (question.results, question.threshold, question.rule);
         tokio::spawn(async move {
-            let question =
-                Question { tenant: &tenant, session: &session, text: "", results, threshold, rule };
+            let (tenant, session) = (&*tenant, &*session);
+            let question = Question { tenant, session, text: "", results, threshold, rule, trace: None };
             let limit = inner.options.timeout;
             match &inner.source {
                 Source::Memory(_) => {}
@@ -407,7 +409,7 @@ impl Inner {
             prompt: said.excerpt.as_ref().to_owned(),
             session_id: question.session.to_owned(),
         };
-        let answer = match sidecars.ask(&request, limit).await {
+        let answer = match sidecars.ask(&request, question.trace, limit).await {
             Ok(answer) => answer,
             Err(how) => return Reading::nothing(how),
         };

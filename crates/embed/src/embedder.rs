@@ -87,6 +87,11 @@ pub enum EmbedError {
         /// What the system says.
         reason: String,
     },
+    /// ONNX Runtime was asked for by name, and nothing says where it is.
+    #[error(
+        "ONNX Runtime is not installed in any usual place; set ORT_DYLIB_PATH to libonnxruntime.so, or choose the engine `pure` or `auto`"
+    )]
+    NoOnnxRuntime,
     /// One inference failed.
     #[error("the model gave no vectors: {0}")]
     Inference(String),

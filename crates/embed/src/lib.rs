@@ -6,6 +6,7 @@
 mod checker;
 mod correction;
 mod counters;
+mod delta;
 mod desk;
 mod embedder;
 mod excerpt;
@@ -26,6 +27,7 @@ mod words;
 pub use checker::{Backend, Checker, CheckerError, CheckerOptions};
 pub use correction::Correction;
 pub use counters::{Counters, Counts};
+pub use delta::Delta;
 pub use embedder::{EmbedError, Embedder, Embedding};
 pub use history::{
     Entry, History, HistoryError, HistoryLimits, Key, MemoryHistory, Neighbour, Pending, RedisList,
@@ -33,5 +35,5 @@ pub use history::{
 };
 pub use model::{Engine, ModelOptions};
 pub use reading::{Degraded, How, Question, Reading, Rule, Skipped};
-pub use sidecar::{OptionsError, SidecarError, SidecarOptions, serve};
+pub use sidecar::{Observer, OptionsError, Served, SidecarError, SidecarOptions, serve, serve_observed};
 pub use sidecars::{AddressError, SidecarAddress};

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use loopbreaker_config::SemanticEngine;
 use sha2::{Digest, Sha256};
 
 use crate::correction::Correction;
@@ -42,11 +43,32 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// ONNX Runtime where `ORT_DYLIB_PATH` names its library, else the built-in engine.
-    pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Self {
-        match get("ORT_DYLIB_PATH") {
-            Some(library) if !library.is_empty() => Self::OnnxRuntime(library.into()),
-            _ => Self::PureRust,
+    /// Where ONNX Runtime's library usually is, when nothing names it.
+    const USUAL: [&'static str; 6] = [
+        "/usr/lib/x86_64-linux-gnu/libonnxruntime.so",
+        "/usr/lib/aarch64-linux-gnu/libonnxruntime.so",
+        "/usr/lib/libonnxruntime.so",
+        "/usr/local/lib/libonnxruntime.so",
+        "/opt/onnxruntime/lib/libonnxruntime.so",
+        "/opt/homebrew/lib/libonnxruntime.dylib",
+    ];
+
+    /// The engine that is wanted. `ORT_DYLIB_PATH` names ONNX Runtime's library; who asks for ONNX Runtime by name is
+    /// told at once when it is missing.
+    pub fn choose(wanted: SemanticEngine, get: impl Fn(&str) -> Option<String>) -> Result<Self, EmbedError> {
+        let named = get("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
+        match wanted {
+            SemanticEngine::Pure => Ok(Self::PureRust),
+            SemanticEngine::Auto => Ok(named.map_or(Self::PureRust, Self::OnnxRuntime)),
+            SemanticEngine::OnnxRuntime => {
+                let usual = || Self::USUAL.iter().map(PathBuf::from).find(|path| path.exists());
+                let library = named.or_else(usual).ok_or(EmbedError::NoOnnxRuntime)?;
+                if !library.exists() {
+                    let reason = "there is no such file".to_owned();
+                    return Err(EmbedError::OnnxRuntime { path: library, reason });
+                }
+                Ok(Self::OnnxRuntime(library))
+            }
         }
     }
 }
@@ -90,14 +112,30 @@ fn usual_threads() -> NonZeroUsize {
 
 #[cfg(test)]
 mod tests {
+    use loopbreaker_config::SemanticEngine;
+
     use super::{Engine, ModelOptions};
 
     #[test]
-    fn the_environment_chooses_onnx_runtime() {
-        assert_eq!(Engine::from_env(|_| None), Engine::PureRust);
-        assert_eq!(Engine::from_env(|_| Some(String::new())), Engine::PureRust);
-        let chosen = Engine::from_env(|name| (name == "ORT_DYLIB_PATH").then(|| "/lib/ort.so".to_owned()));
-        assert_eq!(chosen, Engine::OnnxRuntime("/lib/ort.so".into()));
+    fn the_environment_chooses_onnx_runtime_unless_the_config_does() {
+        let auto = |get: fn(&str) -> Option<String>| Engine::choose(SemanticEngine::Auto, get).unwrap();
+        assert_eq!(auto(|_| None), Engine::PureRust);
+        assert_eq!(auto(|_| Some(String::new())), Engine::PureRust);
+        let named = |name: &str| (name == "ORT_DYLIB_PATH").then(|| "/lib/ort.so".to_owned());
+        assert_eq!(auto(named), Engine::OnnxRuntime("/lib/ort.so".into()));
+        assert_eq!(Engine::choose(SemanticEngine::Pure, named).unwrap(), Engine::PureRust);
+    }
+
+    #[test]
+    fn an_engine_that_is_asked_for_by_name_and_missing_is_told_at_once() {
+        let named = |_: &str| Some("/nowhere/libonnxruntime.so".to_owned());
+        let told = Engine::choose(SemanticEngine::OnnxRuntime, named).unwrap_err().to_string();
+        assert!(told.contains("/nowhere/libonnxruntime.so") && told.contains("ORT_DYLIB_PATH"), "{told}");
+        // Where nothing names it, it may be in a usual place, or it is missing too.
+        match Engine::choose(SemanticEngine::OnnxRuntime, |_| None) {
+            Ok(engine) => assert!(matches!(engine, Engine::OnnxRuntime(_))),
+            Err(error) => assert!(error.to_string().contains("ORT_DYLIB_PATH"), "{error}"),
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Question<'a> {
     pub threshold: f64,
     /// What makes a loop of similar texts.
     pub rule: Rule,
+    /// The caller's place in its trace, as the header `traceparent` writes it, for a sidecar to go on from.
+    pub trace: Option<&'a str>,
 }
 
 /// What makes a loop of similar texts.

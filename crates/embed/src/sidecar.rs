@@ -24,12 +24,29 @@ use crate::desk::Desk;
 use crate::embedder::EmbedError;
 use crate::history::{HistoryError, open_history};
 use crate::proto::{DESCRIPTORS, EmbeddingServiceServer};
+use crate::reading::How;
 use crate::sidecars::SERVICE;
 use listener::Socket;
 use service::Service;
 
 /// How long requests that are under way may still take when the sidecar is told to end.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Hears of each check.
+pub type Observer = Arc<dyn Fn(&Served<'_>) + Send + Sync>;
+
+/// A check that a sidecar has done.
+#[derive(Debug, Clone, Copy)]
+pub struct Served<'a> {
+    /// The caller's place in its trace, if it told it.
+    pub trace: Option<&'a str>,
+    /// How it was found out, or why it was not.
+    pub how: How,
+    /// The largest similarity to an earlier prompt, where there is an answer.
+    pub max_similarity: Option<f64>,
+    /// How long it took.
+    pub took: Duration,
+}
 
 /// Why the sidecar did not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +90,11 @@ pub enum SidecarError {
 ///
 /// A store that is away does not stop the start: it may come back, and until then each check says so.
 pub async fn serve(options: SidecarOptions) -> Result<(), SidecarError> {
+    serve_observed(options, Arc::new(|_| ())).await
+}
+
+/// The same, with somebody who hears of each check when it is over.
+pub async fn serve_observed(options: SidecarOptions, observer: Observer) -> Result<(), SidecarError> {
     let model = options.model.clone();
     let loaded = tokio::task::spawn_blocking(move || {
         let embedder = model.load()?;
@@ -87,7 +109,7 @@ pub async fn serve(options: SidecarOptions) -> Result<(), SidecarError> {
     }
     let desk = Desk::with(embedder)?;
     let counters = Arc::new(Counters::default());
-    let service = Service::new(desk, store, Arc::clone(&counters), &options);
+    let service = Service::new(desk, store, Arc::clone(&counters), observer, &options);
     let (end, ended) = watch::channel(false);
     let mut metrics = None;
     if let Some(address) = options.metrics_listen {

@@ -74,6 +74,7 @@ impl Sidecars {
     pub(crate) async fn ask(
         &self,
         question: &CheckLoopRequest,
+        trace: Option<&str>,
         within: Duration,
     ) -> Result<CheckLoopResponse, How> {
         let asked = Instant::now();
@@ -84,7 +85,7 @@ impl Sidecars {
         for sidecar in well {
             let Ok(permit) = sidecar.breaker.allow(self.now()) else { continue };
             let left = within.saturating_sub(asked.elapsed());
-            trouble = match sidecar.ask(question, left).await {
+            trouble = match sidecar.ask(question, trace, left).await {
                 Ok(answer) => {
                     sidecar.breaker.success(permit, self.now());
                     return Ok(answer);
@@ -120,12 +121,20 @@ impl Sidecar {
         self.healthy.load(Ordering::Relaxed)
     }
 
-    async fn ask(&self, question: &CheckLoopRequest, within: Duration) -> Result<CheckLoopResponse, How> {
+    async fn ask(
+        &self,
+        question: &CheckLoopRequest,
+        trace: Option<&str>,
+        within: Duration,
+    ) -> Result<CheckLoopResponse, How> {
         let _asked = Asked::new(&self.asked);
         let mut client = EmbeddingServiceClient::new(self.channel.clone());
         let mut request = Request::new(question.clone());
         // The sidecar turns away what it cannot answer in that time.
         request.set_timeout(within);
+        if let Some(Ok(trace)) = trace.map(str::parse) {
+            request.metadata_mut().insert(TRACEPARENT, trace);
+        }
         match tokio::time::timeout(within, client.check_loop(request)).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(trouble_of(&status)),
@@ -182,6 +191,8 @@ fn trouble_of(status: &Status) -> How {
     }
 }
 
+/// By what a trace goes on in another process.
+pub(crate) const TRACEPARENT: &str = "traceparent";
 /// What our sidecar adds to an error, since the transport uses the same codes for troubles of its own.
 pub(crate) const STORE_AWAY: &str = "loopbreaker-store-away";
 /// The same for a model that failed.

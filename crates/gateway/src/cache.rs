@@ -128,10 +128,9 @@ impl Worker {
         upstream: &str,
     ) -> Option<Asked> {
         let (dialect, body) = (looked.dialect?, looked.body?);
-        let caching = case.policies.iter().filter(|applied| applied.enforced);
-        let (policy, cache) = caching
-            .filter_map(|applied| Some((applied.policy, applied.policy.policy.cache.as_ref()?)))
-            .next()?;
+        let mut enforced = case.policies.iter().filter(|applied| applied.enforced);
+        let (policy, cache) =
+            enforced.find_map(|applied| Some((applied.policy, applied.policy.policy.cache.as_ref()?)))?;
         let is_sampled = case.facts.temperature.is_some_and(|temperature| temperature > 0.0);
         let may_be_sampled = cache.allow_sampled && cache.similarity == Similarity::Exact;
         // What the provider keeps of a conversation is not seen here, and may be another tomorrow.

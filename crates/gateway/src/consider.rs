@@ -11,9 +11,9 @@ use loopbreaker::{Action, RequestCount, Step, Timestamp};
 use loopbreaker_budget::{Family, estimate_tokens};
 use loopbreaker_config::{Dialect as Provider, Subject};
 use loopbreaker_dialect::{Dialect, Facts};
-use loopbreaker_telemetry::{Degraded, Part, Record, Resume, TraceContext};
+use loopbreaker_embed::Delta;
+use loopbreaker_telemetry::{Check, Degraded, Part, Record, Resume, TraceContext};
 
-use crate::delta::Delta;
 use crate::fleet::Asked;
 use crate::identical::Sent;
 use crate::identity::{Caller, Tenant};
@@ -75,6 +75,8 @@ pub(crate) struct Case<'s> {
     pub(crate) heard: Vec<Heard>,
     /// What is new, where it is compared with what was said before.
     pub(crate) delta: Delta,
+    /// How the comparison went, where traces are kept.
+    pub(crate) check: Option<Check>,
     /// Whether the session is one in which loops are only observed.
     pub(crate) held_out: bool,
     /// The loop state of a client that will name this answer instead of repeating what led to it.
@@ -178,6 +180,7 @@ impl Case<'_> {
             upstream: Arc::clone(upstream),
             stream: self.facts.stream || is_streamed_by_path(looked.path),
             ids: traceparent.and_then(TraceContext::parse),
+            check: self.check,
             ..Record::default()
         }
     }
@@ -245,6 +248,7 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Cas
         position: 0,
         heard: Vec::new(),
         delta: Delta::default(),
+        check: None,
         held_out: false,
         thread: None,
         now: shared.now(),

@@ -5,18 +5,18 @@
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use loopbreaker::{Action, DetectorName, Kind, RequestCount, Severity};
 use loopbreaker_config::{Config, Policy, SemanticHistory, SemanticScope, SemanticTiming, Similarity};
 use loopbreaker_dialect::Refusal;
 use loopbreaker_embed::{Checker, CheckerOptions, How, Question, Reading, Rule};
-use loopbreaker_telemetry::{FindingNote, Part};
+use loopbreaker_telemetry::{Check, FindingNote, Part, TraceContext};
 use lru::LruCache;
 use serde_json::json;
 
 use crate::consider::{Case, Looked};
-use crate::delta::Delta;
+use crate::delta::everything_said;
 use crate::pipeline::Worker;
 use crate::sessions::SessionKey;
 use crate::settings::{Applied, Settings};
@@ -73,10 +73,14 @@ impl Worker {
         }
         let service = &settings.config.semantic;
         let full = match (service.scope, looked.dialect, looked.body) {
-            (SemanticScope::Full, Some(dialect), Some(body)) => Some(Delta::of_all(dialect, body)),
+            (SemanticScope::Full, Some(dialect), Some(body)) => Some(everything_said(dialect, body)),
             _ => None,
         };
         let is_literal = full.is_some() || service.history == SemanticHistory::Tenant;
+        let traceparent = looked.headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let caller = traceparent.and_then(TraceContext::parse);
+        let context = self.shared.telemetry.spans.check_context(caller.as_ref());
+        let trace = context.map(|context| context.to_string());
         let question = Question {
             tenant: &case.tenant.name,
             session: if service.history == SemanticHistory::Tenant { "" } else { &case.session },
@@ -84,13 +88,16 @@ impl Worker {
             results: case.delta.results,
             threshold,
             rule: if is_literal { Rule::Literal } else { Rule::Intent },
+            trace: trace.as_deref(),
         };
-        let reading = match service.timing {
-            SemanticTiming::Background => {
-                beside(&meaning, case.located.key, &question);
-                meaning.take_afterthought(case.located.key)
-            }
-            _ => Some(meaning.checker.check(&question).await),
+        let reading = if service.timing == SemanticTiming::Background {
+            beside(&meaning, case.located.key, &question);
+            meaning.take_afterthought(case.located.key)
+        } else {
+            let (at, started) = (SystemTime::now(), Instant::now());
+            let reading = meaning.checker.check(&question).await;
+            case.check = context.map(|context| told(context, at, started.elapsed(), &reading));
+            Some(reading)
         };
         if let Some(reading) = reading {
             self.weigh(settings, case, &reading);
@@ -107,17 +114,12 @@ impl Worker {
             How::Embedded => metrics.set_degraded(Part::Semantic, false),
             _ => {}
         }
-        let Some(severity) = reading.severity else { return };
-        // One call that resembles another is how all work goes on.
-        if case.delta.has_calls && severity < Severity::Loop {
-            return;
-        }
         let count = reading.similar_count as u32 + 1;
         for applied in &case.policies {
             let Some(policy) = applied.policy.policy.semantic else { continue };
-            // Equal words are not other words: `redundancy` knows whether they are a loop or a poll that moves.
-            let is_known_elsewhere = applied.policy.policy.tool_loops.is_some() && reading.how == How::Exact;
-            if is_known_elsewhere || reading.max_similarity <= policy.threshold {
+            let has_redundancy = applied.policy.policy.tool_loops.is_some();
+            let Some(severity) = case.delta.severity(reading, has_redundancy) else { continue };
+            if reading.max_similarity <= policy.threshold {
                 continue;
             }
             let enforced = applied.enforced && !case.held_out;
@@ -139,6 +141,12 @@ impl Worker {
     }
 }
 
+/// A check as spans tell it.
+fn told(context: TraceContext, at: SystemTime, took: Duration, reading: &Reading) -> Check {
+    let similarity = (reading.max_similarity > 0.0).then_some(reading.max_similarity);
+    Check { context, at, took, result: reading.how.name(), reason: reading.how.reason(), similarity }
+}
+
 /// Whether a policy compares what is said: to find loops, or to give an answer again.
 pub(crate) fn compares(policy: &Policy) -> bool {
     let by_meaning = |cache: &loopbreaker_config::Cache| cache.similarity == Similarity::Semantic;
@@ -152,7 +160,8 @@ fn beside(meaning: &Arc<Meaning>, session: SessionKey, question: &Question<'_>) 
         (question.tenant.to_owned(), question.session.to_owned(), question.text.to_owned());
     let (results, threshold, rule) = (question.results, question.threshold, question.rule);
     tokio::spawn(async move {
-        let question = Question { tenant: &tenant, session: &name, text: &text, results, threshold, rule };
+        let (tenant, text) = (&*tenant, &*text);
+        let question = Question { tenant, session: &name, text, results, threshold, rule, trace: None };
         let reading = meaning.checker.check_within(&question, BESIDE).await;
         meaning.think_again(session, reading);
     });

@@ -25,7 +25,7 @@ pub use log::{Level, Log, LogFormat};
 pub use mask::mask;
 pub use metrics::{CacheUse, Held, Metrics, ReloadResult, Resume, SpanResult, UpstreamError};
 pub use part::{Degraded, Part};
-pub use record::{Dialect, FindingNote, Mode, Record, TenantClass, Tokens};
+pub use record::{Check, Dialect, FindingNote, Mode, Record, TenantClass, Tokens};
 pub use spans::{SettingProblem, SpanSettings, Spans};
 pub use telemetry::Telemetry;
 pub use trace_context::TraceContext;

@@ -83,6 +83,8 @@ pub struct Record {
     pub degraded: Degraded,
     /// How old the answer is that was given again in place of asking the provider.
     pub cache_age: Option<Duration>,
+    /// The comparison by meaning, where there was one.
+    pub check: Option<Check>,
     /// The code of our own refusal, such as `loop_detected`.
     pub refusal: Option<&'static str>,
     /// Where the request belongs in the caller's trace: its `traceparent` header.
@@ -158,10 +160,28 @@ impl Default for Record {
             first_chunk: None,
             degraded: Degraded::default(),
             cache_age: None,
+            check: None,
             refusal: None,
             ids: None,
         }
     }
+}
+
+/// One comparison by meaning, told as a span of its own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Check {
+    /// Its own place in the trace; what it asks others belongs below it.
+    pub context: TraceContext,
+    /// When it began.
+    pub at: SystemTime,
+    /// How long it took.
+    pub took: Duration,
+    /// How it ended, in one word.
+    pub result: &'static str,
+    /// Why nothing was compared, where nothing was.
+    pub reason: Option<&'static str>,
+    /// The largest similarity that was found.
+    pub similarity: Option<f64>,
 }
 
 /// What a request speaks.

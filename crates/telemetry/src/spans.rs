@@ -23,7 +23,8 @@ use crate::log::{Level, Log};
 use crate::metrics::{Metrics, SpanResult};
 use crate::part::Part;
 use crate::queue::{Queue, queue};
-use crate::record::Record;
+use crate::record::{Check, Record};
+use crate::trace_context::TraceContext;
 use exporter::{Exporter, Kept};
 use ids::Ids;
 use sampler::Sampler;
@@ -76,12 +77,37 @@ impl Spans {
         self.0.is_some()
     }
 
-    /// Tells of a request that is over, if its trace is kept.
+    /// The place in its trace of a check that begins now; `None` when no spans are exported.
+    pub fn check_context(&self, caller: Option<&TraceContext>) -> Option<TraceContext> {
+        let Exporting { sampler, ids, .. } = self.0.as_deref()?;
+        let trace_id = caller.map_or_else(|| ids.trace_id(), |caller| caller.trace_id);
+        Some(TraceContext { trace_id, span_id: ids.span_id(), sampled: sampler.keeps(trace_id, caller) })
+    }
+
+    /// Tells of a request that is over, and of the check in it, if its trace is kept.
     pub(crate) fn request(&self, record: &Arc<Record>) {
         let Some(Exporting { queue, sampler, ids, metrics }) = self.0.as_deref() else { return };
         let caller = record.ids.as_ref();
-        let trace_id = caller.map_or_else(|| ids.trace_id(), |caller| caller.trace_id);
-        if sampler.keeps(trace_id, caller) && !queue.offer(Kept { record: Arc::clone(record), trace_id }) {
+        let known = caller.or(record.check.as_ref().map(|check| &check.context));
+        let trace_id = known.map_or_else(|| ids.trace_id(), |known| known.trace_id);
+        if !sampler.keeps(trace_id, caller) {
+            return;
+        }
+        let id = ids.span_id();
+        let request = Kept::Request { record: Arc::clone(record), trace_id, id };
+        let check = record.check.map(|check| Kept::Check { check, parent: Some(id), is_served: false });
+        for kept in std::iter::once(request).chain(check) {
+            if !queue.offer(kept) {
+                metrics.count_spans(SpanResult::Dropped, 1);
+            }
+        }
+    }
+
+    /// Tells of a check that was done for somebody else, if its trace is kept. `caller` is the span that asked for it.
+    pub fn served_check(&self, check: Check, caller: Option<&TraceContext>) {
+        let Some(Exporting { queue, metrics, .. }) = self.0.as_deref() else { return };
+        let kept = Kept::Check { check, parent: caller.map(|caller| caller.span_id), is_served: true };
+        if check.context.sampled && !queue.offer(kept) {
             metrics.count_spans(SpanResult::Dropped, 1);
         }
     }

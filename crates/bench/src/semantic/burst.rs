@@ -95,5 +95,5 @@ async fn warm(checker: &Checker) {
 }
 
 fn question<'a>(session: &'a str, text: &'a str) -> Question<'a> {
-    Question { tenant: "acme", session, text, results: 0, threshold: 0.95, rule: Rule::Literal }
+    Question { tenant: "acme", session, text, results: 0, threshold: 0.95, rule: Rule::Literal, trace: None }
 }

@@ -96,6 +96,7 @@ async fn checks(socket: &Path, calls: usize) -> Result<Times, Box<dyn Error>> {
             results: 0,
             threshold: 0.95,
             rule: Rule::Literal,
+            trace: None,
         };
         let started = Instant::now();
         let reading = checker.check(&question).await;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use loopbreaker::{Replay, ReplayRules, Step};
 use loopbreaker_trace::{Problem, Sink};
 
+use crate::replay::likeness::{Likeness, Said};
 use crate::replay::note::StepNote;
 use crate::replay::problems::Problems;
 use crate::replay::progress::Progress;
@@ -35,6 +36,7 @@ pub(crate) struct Keep {
 /// Judges every run, one [`Replay`] each, and passes it on when it ends.
 pub(crate) struct Runs<'a> {
     rules: ReplayRules,
+    likeness: Option<Likeness>,
     view: Box<dyn View + 'a>,
     keep: Keep,
     open: HashMap<String, OpenRun>,
@@ -49,6 +51,7 @@ pub(crate) struct Runs<'a> {
 
 struct OpenRun {
     replay: Replay,
+    said: Said,
     notes: Vec<StepNote>,
 }
 
@@ -60,9 +63,16 @@ pub(crate) struct Done {
 }
 
 impl<'a> Runs<'a> {
-    pub(crate) fn new(rules: ReplayRules, view: Box<dyn View + 'a>, keep: Keep, progress: Progress) -> Self {
+    pub(crate) fn new(
+        rules: ReplayRules,
+        likeness: Option<Likeness>,
+        view: Box<dyn View + 'a>,
+        keep: Keep,
+        progress: Progress,
+    ) -> Self {
         Self {
             rules,
+            likeness,
             view,
             keep,
             open: HashMap::new(),
@@ -130,6 +140,10 @@ impl Sink for Runs<'_> {
             Some(open) => open,
             None => self.open.entry(run.to_owned()).or_insert_with(|| OpenRun::new(rules)),
         };
+        if let Some(likeness) = &self.likeness {
+            let finding = likeness.step(run, &mut open.said, step);
+            finding.into_iter().for_each(|finding| open.replay.take(finding));
+        }
         open.replay.observe(step);
         if wants_notes && open.notes.len() < MAX_NOTES && self.noted < MAX_NOTED_BYTES {
             let note = StepNote::of(step);
@@ -142,9 +156,13 @@ impl Sink for Runs<'_> {
         if self.stopped() {
             return;
         }
-        let (id, open) =
+        let (id, mut open) =
             self.open.remove_entry(run).unwrap_or_else(|| (run.to_owned(), OpenRun::new(&self.rules)));
         self.noted = self.noted.saturating_sub(open.notes.iter().map(StepNote::bytes).sum());
+        if let Some(likeness) = &self.likeness {
+            let finding = likeness.end(run, &mut open.said);
+            finding.into_iter().for_each(|finding| open.replay.take(finding));
+        }
         self.pass_on(Run::new(id, open.replay.finish(), open.notes));
     }
 
@@ -163,7 +181,7 @@ impl Sink for Runs<'_> {
 
 impl OpenRun {
     fn new(rules: &ReplayRules) -> Self {
-        Self { replay: rules.start(), notes: Vec::new() }
+        Self { replay: rules.start(), said: Said::default(), notes: Vec::new() }
     }
 }
 

@@ -92,7 +92,9 @@ fn a_stream_is_given_again_as_a_stream_in_the_same_pieces() {
             wire.send(
                 b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
             );
-            PIECES.iter().for_each(|piece| wire.send(&chunk(piece.as_bytes())));
+            for piece in PIECES {
+                wire.send(&chunk(piece.as_bytes()));
+            }
             wire.send(b"0\r\n\r\n");
         }
     });
@@ -123,7 +125,11 @@ fn every_dialect_is_given_again_whole_and_streamed() {
         ("/v1beta/models/m:generateContent", format!("{{{contents}}}")),
         ("/v1beta/models/m:streamGenerateContent?alt=sse", format!("{{{contents}}}")),
     ] {
-        let headers = [("x-api-key", "k")];
+        let headers = [match path.split_once("/v1beta") {
+            Some(_) => ("x-goog-api-key", "k"),
+            None if path == "/v1/messages" => ("x-api-key", "k"),
+            None => ("authorization", "Bearer k"),
+        }];
         let first = lab.post(path, &headers, &body);
         let again = lab.post(path, &headers, &body);
         assert!(is_hit(&again) && !is_hit(&first), "{path} {body}\n{}", first.text());

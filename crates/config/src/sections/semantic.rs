@@ -35,6 +35,8 @@ pub struct SemanticService {
     pub scope: SemanticScope,
     /// Whose earlier texts it is compared with.
     pub history: SemanticHistory,
+    /// What computes, when this process does.
+    pub engine: SemanticEngine,
     /// A model file or folder instead of the bundled one.
     pub model: Option<String>,
     /// Whether texts are kept in clear.
@@ -56,6 +58,30 @@ pub enum SemanticBackend {
     InProcess,
     /// A service beside it.
     Sidecar,
+}
+
+/// What computes the embeddings.
+///
+/// ```
+/// use loopbreaker_config::{Config, SemanticEngine};
+/// let config = Config::parse("semantic: { engine: pure }").unwrap();
+/// assert_eq!(config.semantic.engine, SemanticEngine::Pure);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SemanticEngine {
+    /// ONNX Runtime where `ORT_DYLIB_PATH` names its library, else the built-in engine.
+    #[default]
+    Auto,
+    /// The engine in the binary.
+    Pure,
+    /// ONNX Runtime, and nothing is compared where its library is missing.
+    OnnxRuntime,
+}
+
+impl SemanticEngine {
+    /// Every engine, by its name in the config.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("auto", Self::Auto), ("pure", Self::Pure), ("onnxruntime", Self::OnnxRuntime)];
 }
 
 /// When a request is compared.
@@ -115,6 +141,7 @@ impl Default for SemanticService {
             timing: SemanticTiming::Inline,
             scope: SemanticScope::Delta,
             history: SemanticHistory::Session,
+            engine: SemanticEngine::Auto,
             model: None,
             keep_prompts: false,
             store: "memory".to_owned(),
@@ -158,6 +185,7 @@ fn service(fields: &mut Fields<'_>) -> Read<SemanticService> {
     let history = fields.field("history", default.history, |value| {
         value.choice(&[("session", SemanticHistory::Session), ("tenant", SemanticHistory::Tenant)])
     });
+    let engine = fields.field("engine", default.engine, |value| value.choice(&SemanticEngine::NAMES));
     let model = fields.field("model", default.model, |value| value.or_null(text));
     let keep_prompts = fields.field("keep_prompts", default.keep_prompts, flag);
     let store = fields.field("store", default.store, text);
@@ -170,6 +198,7 @@ fn service(fields: &mut Fields<'_>) -> Read<SemanticService> {
         timing: timing?,
         scope: scope?,
         history: history?,
+        engine: engine?,
         model: model?,
         keep_prompts: keep_prompts?,
         store: store?,

@@ -45,7 +45,15 @@ fn scene() -> Scene {
 }
 
 fn question(text: &str) -> Question<'_> {
-    Question { tenant: "acme", session: "one", text, results: 7, threshold: 0.95, rule: Rule::Intent }
+    Question {
+        tenant: "acme",
+        session: "one",
+        text,
+        results: 7,
+        threshold: 0.95,
+        rule: Rule::Intent,
+        trace: None,
+    }
 }
 
 impl Scene {

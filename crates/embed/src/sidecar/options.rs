@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use loopbreaker::SemanticConfig;
+use loopbreaker_config::SemanticEngine;
 
 use crate::history::HistoryLimits;
 use crate::model::{Engine, ModelOptions};
@@ -56,8 +57,9 @@ impl Default for SidecarOptions {
 
 impl SidecarOptions {
     /// What the environment says: `UDS_PATH`, `REDIS_URL`, `LOOP_SIMILARITY_THRESHOLD`, `LOOP_HISTORY_SIZE`,
-    /// `LOOP_EMBEDDING_TTL` (seconds), `LOOP_EMBEDDING_MODEL_PATH`, `LOOP_KEEP_PROMPTS`, `METRICS_LISTEN`, and
-    /// `ORT_DYLIB_PATH`, which chooses ONNX Runtime. What is not set, or empty, is as usual.
+    /// `LOOP_EMBEDDING_TTL` (seconds), `LOOP_EMBEDDING_MODEL_PATH`, `LOOP_EMBEDDING_ENGINE` (`auto`, `pure`,
+    /// `onnxruntime`), `LOOP_KEEP_PROMPTS`, `METRICS_LISTEN`, and `ORT_DYLIB_PATH`, which names ONNX Runtime's
+    /// library. What is not set, or empty, is as usual.
     ///
     /// ```
     /// use loopbreaker_embed::SidecarOptions;
@@ -68,10 +70,20 @@ impl SidecarOptions {
     /// ```
     pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
         let set = |name: &'static str| get(name).filter(|value| !value.is_empty());
-        let mut options = Self {
-            model: ModelOptions { engine: Engine::from_env(&get), ..ModelOptions::default() },
-            ..Self::default()
+        let mut options = Self::default();
+        let engine = match set("LOOP_EMBEDDING_ENGINE") {
+            Some(value) => {
+                let known = SemanticEngine::NAMES.into_iter().find(|(name, _)| *name == value);
+                let expected = "write auto, pure or onnxruntime";
+                known.ok_or_else(|| refuse("LOOP_EMBEDDING_ENGINE", &value, expected))?.1
+            }
+            None => SemanticEngine::Auto,
         };
+        options.model.engine = Engine::choose(engine, &get).map_err(|_| {
+            let expected =
+                "the library of ONNX Runtime is not there; set ORT_DYLIB_PATH to libonnxruntime.so";
+            refuse("LOOP_EMBEDDING_ENGINE", "onnxruntime", expected)
+        })?;
         // A process of its own has all cores.
         options.model.threads = std::thread::available_parallelism().ok();
         if let Some(path) = set("UDS_PATH") {
@@ -153,6 +165,7 @@ mod tests {
             ("METRICS_LISTEN", ["9464", "localhost:9464", "1.2.3.4", "x"]),
             ("REDIS_URL", ["localhost:6379", "http://x", "memory", "rediss"]),
             ("LOOP_KEEP_PROMPTS", ["yes", "1", "no", "TRUE"]),
+            ("LOOP_EMBEDDING_ENGINE", ["onnx", "PURE", "rten", "1"]),
         ] {
             for value in values {
                 assert_eq!(with(name, value).unwrap_err().name, name, "{value}");

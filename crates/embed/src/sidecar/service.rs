@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::SidecarOptions;
+use super::{Observer, Served, SidecarOptions};
 use crate::counters::Counters;
 use crate::desk::{Desk, Refusal};
 use crate::excerpt::excerpt;
@@ -16,7 +16,7 @@ use crate::history::{Entry, History, HistoryError, Key, Neighbour};
 use crate::keyed::Keyed;
 use crate::proto::{CheckLoopRequest, CheckLoopResponse, EmbeddingService};
 use crate::reading::{Degraded, How, Skipped};
-use crate::sidecars::{MODEL_FAILED, STORE_AWAY};
+use crate::sidecars::{MODEL_FAILED, STORE_AWAY, TRACEPARENT};
 
 /// The service; all clones are one.
 #[derive(Clone)]
@@ -28,6 +28,7 @@ struct Inner {
     desk: Desk,
     store: Arc<dyn History>,
     counters: Arc<Counters>,
+    observer: Observer,
     threshold: f64,
     keep_prompts: bool,
     keyed: Keyed,
@@ -42,11 +43,14 @@ impl Service {
         desk: Desk,
         store: Arc<dyn History>,
         counters: Arc<Counters>,
+        observer: Observer,
         options: &SidecarOptions,
     ) -> Self {
         let (threshold, keep_prompts) = (options.threshold, options.keep_prompts);
         let (keyed, next) = (Keyed::new(), AtomicU64::new(0));
-        Self { inner: Arc::new(Inner { desk, store, counters, threshold, keep_prompts, keyed, next }) }
+        Self {
+            inner: Arc::new(Inner { desk, store, counters, observer, threshold, keep_prompts, keyed, next }),
+        }
     }
 
     /// Everything that was counted, as Prometheus reads it.
@@ -74,7 +78,11 @@ impl EmbeddingService for Service {
             Ok((how, answer)) => (how, Ok(Response::new(answer))),
             Err((how, status)) => (how, Err(status)),
         };
-        self.inner.counters.count(how, started.elapsed());
+        let took = started.elapsed();
+        self.inner.counters.count(how, took);
+        let trace = request.metadata().get(TRACEPARENT).and_then(|value| value.to_str().ok());
+        let max_similarity = answer.as_ref().ok().map(|answer| answer.get_ref().max_similarity);
+        (self.inner.observer)(&Served { trace, how, max_similarity, took });
         answer
     }
 }

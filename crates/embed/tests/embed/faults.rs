@@ -37,8 +37,15 @@ async fn say(checker: &Checker) -> Reading {
 }
 
 async fn ask(checker: &Checker, session: &str, text: &str) -> Reading {
-    let question =
-        Question { tenant: "acme", session, text, results: 7, threshold: 0.95, rule: Rule::Intent };
+    let question = Question {
+        tenant: "acme",
+        session,
+        text,
+        results: 7,
+        threshold: 0.95,
+        rule: Rule::Intent,
+        trace: None,
+    };
     let started = Instant::now();
     let reading = checker.check(&question).await;
     assert!(started.elapsed() < LATE, "{:?} {reading:?}", started.elapsed());

@@ -129,15 +129,16 @@ impl Clerk {
             logs.push(run.log(who, (place, id), text, Some(tool), args, (Status::Pending, None)));
         }
         if answered.answer.calls.is_empty() {
-            let id = match answered.is_given_again {
-                false => trace_id(who.key, answered.position, None, None),
+            let id = if answered.is_given_again {
                 // It may be the same place as that of the first time, and is another step all the same.
-                true => TraceId::derived(&[
+                TraceId::derived(&[
                     &who.key.0.to_le_bytes(),
                     &answered.position.to_le_bytes(),
                     b"given again",
                     &millis(who.at).to_le_bytes(),
-                ]),
+                ])
+            } else {
+                trace_id(who.key, answered.position, None, None)
             };
             let said = text.map(|text| start_of(text, Heard::MAX_TEXT).to_owned());
             logs.push(run.log(who, (answered.position, id), None, None, None, (Status::Success, said)));

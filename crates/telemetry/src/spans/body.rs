@@ -45,7 +45,7 @@ fn push_span(out: &mut Vec<u8>, span: &Span<'_>) {
         push_bytes(out, 4, parent);
     }
     push_bytes(out, 5, span.name.as_bytes());
-    push_number(out, 6, Span::KIND_CLIENT.into());
+    push_number(out, 6, span.kind.into());
     push_fixed64(out, 7, span.start_nanos);
     push_fixed64(out, 8, span.end_nanos);
     for (name, value) in &span.attributes {

@@ -15,13 +15,15 @@ use crate::log::{Level, Log};
 use crate::metrics::{Metrics, SpanResult};
 use crate::part::Part;
 use crate::queue::{Gathered, Outlet, Pace};
-use crate::record::Record;
+use crate::record::{Check, Record};
 
-/// A request that is kept, and the trace that it belongs to.
+/// What is told of, and its place in the trace.
 #[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) record: Arc<Record>,
-    pub(super) trace_id: [u8; 16],
+pub(super) enum Kept {
+    /// A request.
+    Request { record: Arc<Record>, trace_id: [u8; 16], id: [u8; 8] },
+    /// A comparison by meaning, below a request or for a caller in another process.
+    Check { check: Check, parent: Option<[u8; 8]>, is_served: bool },
 }
 
 /// Sends spans in batches, and says when that fails and when it works again.
@@ -96,9 +98,10 @@ impl Exporter {
 
     fn encode(&self, batch: &[Kept]) -> Bytes {
         let newest_names = self.settings.newest_names;
-        let spans = batch
-            .iter()
-            .map(|Kept { record, trace_id }| Span::of(record, *trace_id, self.ids.span_id(), newest_names));
+        let spans = batch.iter().map(|kept| match kept {
+            Kept::Request { record, trace_id, id } => Span::of(record, *trace_id, *id, newest_names),
+            Kept::Check { check, parent, is_served } => Span::of_check(check, *parent, *is_served),
+        });
         let spans: Vec<Span<'_>> = spans.collect();
         let resource = &self.settings.resource;
         self.collector.pack(match self.settings.protocol {

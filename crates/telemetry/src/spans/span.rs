@@ -8,7 +8,7 @@ use loopbreaker::Kind;
 use super::provider::provider;
 use crate::mask::mask;
 use crate::part::Part;
-use crate::record::{Dialect, Record};
+use crate::record::{Check, Dialect, Record};
 
 /// What a collector is told of a request.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub(super) struct Span<'r> {
     pub(super) parent_id: Option<[u8; 8]>,
     pub(super) flags: u32,
     pub(super) name: String,
+    pub(super) kind: u8,
     pub(super) start_nanos: u64,
     pub(super) end_nanos: u64,
     pub(super) attributes: Vec<(&'static str, Value<'r>)>,
@@ -36,7 +37,10 @@ pub(super) enum Value<'r> {
 
 impl<'r> Span<'r> {
     /// A call from us to the provider: that is what the conventions look at, and what a caller's own span contains.
-    pub(super) const KIND_CLIENT: u8 = 3;
+    const KIND_CLIENT: u8 = 3;
+    /// A check that was done for another process, and one that is a part of a request of ours.
+    const KIND_SERVER: u8 = 2;
+    const KIND_INTERNAL: u8 = 1;
 
     /// Tells of a request. `newest_names` leaves out attributes that were renamed since.
     pub(super) fn of(record: &'r Record, trace_id: [u8; 16], id: [u8; 8], newest_names: bool) -> Self {
@@ -47,10 +51,33 @@ impl<'r> Span<'r> {
             parent_id: record.ids.map(|caller| caller.span_id),
             flags: flags(record.ids.is_some()),
             name: name(record),
+            kind: Self::KIND_CLIENT,
             start_nanos: nanos(start),
             end_nanos: nanos(start.saturating_add(record.duration)),
             attributes: attributes(record, newest_names),
             is_error: record.status >= 400 || record.refusal.is_some(),
+        }
+    }
+
+    /// Tells of a comparison by meaning.
+    pub(super) fn of_check(check: &Check, parent_id: Option<[u8; 8]>, is_served: bool) -> Span<'static> {
+        let start = check.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let known = |text: &'static str| Value::Text(Cow::Borrowed(text));
+        let mut attributes = vec![("loopbreaker.check.result", known(check.result))];
+        attributes.extend(check.reason.map(|reason| ("loopbreaker.check.reason", known(reason))));
+        let similarity = check.similarity.map(|found| ("loopbreaker.check.similarity", Value::Number(found)));
+        attributes.extend(similarity);
+        Span {
+            trace_id: check.context.trace_id,
+            id: check.context.span_id,
+            parent_id,
+            flags: flags(is_served && parent_id.is_some()),
+            name: "check_loop".to_owned(),
+            kind: if is_served { Self::KIND_SERVER } else { Self::KIND_INTERNAL },
+            start_nanos: nanos(start),
+            end_nanos: nanos(start.saturating_add(check.took)),
+            attributes,
+            is_error: check.result == "degraded",
         }
     }
 }

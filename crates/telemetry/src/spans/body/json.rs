@@ -110,7 +110,7 @@ impl<'s> JsonSpan<'s> {
             parent_span_id: Hex(span.parent_id.as_ref().map_or(&[], |id| id)),
             flags: span.flags,
             name: &span.name,
-            kind: Span::KIND_CLIENT,
+            kind: span.kind,
             start_time_unix_nano: span.start_nanos,
             end_time_unix_nano: span.end_nanos,
             attributes: attributes.map(|(key, value)| KeyValue { key, value: AnyValue::of(value) }).collect(),
