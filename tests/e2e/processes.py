@@ -34,7 +34,8 @@ class Process:
                     found.set()
             found.set()
 
-        threading.Thread(target=read, daemon=True).start()
+        self.reader = threading.Thread(target=read, daemon=True)
+        self.reader.start()
         found.wait(START_SECONDS)
         if not self.url:
             self.stop()
@@ -47,6 +48,8 @@ class Process:
     def stop(self):
         self.process.kill()
         self.process.wait()
+        self.reader.join(START_SECONDS)
+        self.process.stdout.close()
 
 
 @dataclass

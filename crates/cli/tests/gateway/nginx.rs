@@ -10,7 +10,7 @@ use crate::lab::{Lab, until};
 use crate::talk::question;
 use crate::wire::{Reply, Wire, request};
 
-const SNIPPET: &str = include_str!("../../../../docs/examples/nginx-auth-request.conf");
+const SNIPPET: &str = include_str!("../../../../deploy/proxies/nginx.conf");
 
 /// A running nginx.
 struct Nginx {
