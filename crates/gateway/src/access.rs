@@ -1,6 +1,7 @@
 //! Who may use the API and the dashboard: by token where tokens are configured, else by asking from this machine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -18,6 +19,7 @@ use crate::pipeline::Worker;
 use crate::reply::{Reply, with};
 use crate::secret::Secret;
 use crate::state::today;
+use crate::within::within;
 
 /// Somebody who may ask, and what about.
 #[derive(Debug)]
@@ -75,7 +77,12 @@ impl Worker {
         if is_foreign(request.headers()) {
             return json_error(403, "forbidden", "another site may not log you in");
         }
-        let Ok(body) = Limited::new(request.into_body(), MAX_LOGIN).collect().await else {
+        // Whoever has no token yet may take little, of memory and of time.
+        let reading = Limited::new(request.into_body(), MAX_LOGIN).collect();
+        let Ok(read) = within(SLOWEST_LOGIN, reading).await else {
+            return json_error(408, "too_slow", "send the token within ten seconds");
+        };
+        let Ok(body) = read else {
             return json_error(413, "too_large", "a token has at most 4 KiB");
         };
         let Ok(login) = serde_json::from_slice::<Login>(&body.to_bytes()) else {
@@ -205,6 +212,7 @@ const fn role_name(role: Role) -> &'static str {
 const COOKIE_NAME: &str = "loopbreaker";
 const COOKIE_SECONDS: u64 = 12 * 3_600;
 const MAX_LOGIN: usize = 4 << 10;
+const SLOWEST_LOGIN: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

@@ -19,6 +19,7 @@ use crate::decision;
 use crate::observe::Observing;
 use crate::pipeline::Worker;
 use crate::reply::{Reply, with};
+use crate::timely::Timely;
 
 /// Whether a path is one of ours, which no provider sees.
 pub(crate) fn is_own(path: &str) -> bool {
@@ -44,6 +45,7 @@ impl Worker {
             "/metrics" => {
                 let metrics = &self.shared.telemetry.metrics;
                 metrics.set_sessions(self.shared.sessions.len() as u64);
+                metrics.set_degraded(Part::Store, self.shared.observing.failure().is_some());
                 let mut page = metrics.render();
                 if let Some(meaning) = self.shared.meaning() {
                     page += &meaning.checker.counters().now().prometheus("loopbreaker_semantic");
@@ -76,7 +78,7 @@ impl Worker {
         if is_order(request.uri().path()) {
             return self.operate(request, visitor).await;
         }
-        self.shared.observing.answer(request, visitor.caller).await
+        self.shared.observing.answer(request.map(Timely::of), visitor.caller).await
     }
 
     /// Each part with its state. Requests can be served unless the gateway is on its way out.

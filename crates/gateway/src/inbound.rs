@@ -44,7 +44,7 @@ const AT_ONCE: Duration = Duration::from_millis(50);
 const MAX_THROWN_AWAY: usize = 256 << 20;
 
 /// A client that sends nothing for so long is not coming back.
-const SLOWEST: Duration = Duration::from_secs(60);
+pub(crate) const SLOWEST: Duration = Duration::from_secs(60);
 
 /// Reads a whole body. Of one that is too large the rest is read and thrown away, for many clients look at the answer
 /// only when they have sent everything; not so where the client `waits` to be asked for its body.

@@ -54,6 +54,7 @@ mod settings;
 mod settle;
 mod state;
 mod ticket;
+mod timely;
 mod transcripts;
 mod tunnel;
 mod upstream;

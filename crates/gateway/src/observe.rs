@@ -17,6 +17,7 @@ use crate::journal::{Entry, Journal};
 use crate::obey::Obedience;
 use crate::reply::Reply;
 use crate::sessions::RunName;
+use crate::timely::Timely;
 
 /// Where decisions are kept, if they are.
 pub(crate) enum Observing {
@@ -72,7 +73,7 @@ impl Observing {
     }
 
     /// Answers a request to the API.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, caller: Caller) -> Response<Reply> {
+    pub(crate) async fn answer(&self, request: Request<Timely<Incoming>>, caller: Caller) -> Response<Reply> {
         match self {
             Self::On(running) => running.answer(request, caller).await,
             Self::Off => {

@@ -18,6 +18,7 @@ use crate::control::json_error;
 use crate::pipeline::Worker;
 use crate::reply::{Reply, with};
 use crate::sessions::RunName;
+use crate::timely::Timely;
 
 #[derive(Default, Deserialize)]
 struct Asked {
@@ -31,7 +32,7 @@ impl Worker {
             return json_error(403, "forbidden", "this needs the role `operator`");
         }
         let (parts, body) = request.into_parts();
-        let Ok(body) = Limited::new(body, MAX_ORDER).collect().await else {
+        let Ok(body) = Limited::new(Timely::of(body), MAX_ORDER).collect().await else {
             return json_error(413, "too_large", "an order has at most 64 KiB");
         };
         let body = body.to_bytes();

@@ -6,11 +6,13 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
+use crate::inbound::Unread;
+use crate::timely::Timely;
+
 /// What is sent upstream: bytes that were read before, what is still coming, or first the one and then the other.
-#[derive(Debug)]
 pub(crate) struct Outgoing {
     ready: Option<Bytes>,
-    coming: Option<Incoming>,
+    coming: Option<Timely<Incoming>>,
 }
 
 impl Outgoing {
@@ -21,18 +23,18 @@ impl Outgoing {
 
     /// A body of which only the start was read, or nothing at all.
     pub(crate) fn streamed(start: Bytes, coming: Incoming) -> Self {
-        Self { coming: Some(coming), ..Self::whole(start) }
+        Self { coming: Some(Timely::of(coming)), ..Self::whole(start) }
     }
 }
 
 impl Body for Outgoing {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Unread;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Unread>>> {
         let this = self.get_mut();
         if let Some(bytes) = this.ready.take() {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));

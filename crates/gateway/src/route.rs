@@ -1,7 +1,7 @@
 //! Which provider a request is for, and in which dialect it speaks: by its path, on shared paths by its credential.
 
 use hyper::header::HeaderMap;
-use loopbreaker_config::{Dialect as Provider, Route, Upstreams};
+use loopbreaker_config::{BaseUrl, Dialect as Provider, Route, Upstreams};
 use loopbreaker_dialect::Dialect;
 
 /// Where a request goes.
@@ -37,11 +37,20 @@ pub(crate) fn destination(
 ) -> Option<Destination> {
     let routed =
         upstreams.routes.iter().enumerate().filter(|(_, route)| path_and_query.starts_with(&*route.prefix));
-    if let Some((index, route)) = routed.max_by_key(|(_, route)| route.prefix.len()) {
-        return Some(by_prefix(index, route, path_and_query));
-    }
     let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+    if let Some((index, route)) = routed.max_by_key(|(_, route)| route.prefix.len()) {
+        let destination = by_prefix(index, route, path_and_query);
+        return Some(destination).filter(|_| !leaves(&route.base_url, path));
+    }
     let provider = provider(path, query, headers)?;
+    let base = match provider {
+        Provider::OpenAi => &upstreams.openai,
+        Provider::Anthropic => &upstreams.anthropic,
+        Provider::Gemini => &upstreams.gemini,
+    };
+    if leaves(base, path) {
+        return None;
+    }
     let dialect = dialect(path).filter(|dialect| speaks(provider, *dialect) || is_openai_at_gemini(path));
     Some(Destination { dialect, provider, route: None, path_and_query: path_and_query.to_owned() })
 }
@@ -67,6 +76,17 @@ pub(crate) fn is_streamed_by_path(path: &str) -> bool {
 /// The model that a Gemini path names.
 pub(crate) fn model_in_path(path: &str) -> Option<&str> {
     is_gemini_call(path).then(|| path.rsplit('/').next()?.split(':').next()).flatten()
+}
+
+/// Whether a path might lead out of the folder that a base URL names, to what else its host serves. A base URL without
+/// a folder is all of its host, so there every path keeps its bytes.
+fn leaves(base: &BaseUrl, path: &str) -> bool {
+    if base.path().is_empty() || !path.contains(['.', '%']) {
+        return false;
+    }
+    let plain = path.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\");
+    // Some servers take `..;x` for `..`, too.
+    plain.split(['/', '\\']).any(|part| part.split(';').next() == Some(".."))
 }
 
 fn by_prefix(index: usize, route: &Route, path_and_query: &str) -> Destination {
@@ -196,6 +216,22 @@ mod tests {
         };
         assert_eq!(found, expected);
         assert_eq!(destination("/groq/eu/x", &headers(&[]), &upstreams).unwrap().route, Some(1));
+    }
+
+    #[test]
+    fn nobody_climbs_out_of_the_folder_of_a_base_url() {
+        let text = "upstreams:\n  openai: \"https://h.example/team-a\"\n  routes:\n    - { prefix: /groq/, base_url: \"https://api.groq.com/openai\", dialect: openai }\n";
+        let upstreams = Config::parse(text).unwrap().upstreams;
+        let goes = |path: &str| destination(path, &headers(&[]), &upstreams).is_some();
+        for out in ["..", "x/../../y", "%2e%2E/y", ".%2e", "a/..%2fy", "a%2F..%5Cy", "..\\y", "..;a=b/y"] {
+            assert!(!goes(&format!("/groq/{out}")), "{out}");
+            assert!(!goes(&format!("/v1/{out}?a=b")), "{out}");
+        }
+        for inside in ["v1/models", "files/a..b", "files/...", "v1/a%20b", "v1/models?x=../y"] {
+            assert!(goes(&format!("/groq/{inside}")) && goes(&format!("/v1/{inside}")), "{inside}");
+        }
+        let usual = destination("/v1/x/../y", &headers(&[]), &Upstreams::default());
+        assert_eq!(usual.unwrap().path_and_query, "/v1/x/../y", "a whole host has no fence");
     }
 
     #[test]
