@@ -1,8 +1,8 @@
 # `make run` and `make test` set up what is missing by themselves. `make help` lists everything.
 .DEFAULT_GOAL := help
-.PHONY: help setup dashboard run demo test e2e browser browser-long screenshots lint fmt doc bench bench-gateway \
-	bench-observatory bench-semantic bench-instructions quality quality-semantic mutants fuzz fuzz-ingest kills \
-	replay-2gb clean
+.PHONY: help setup dashboard run demo docs docs-reference check-deploy audit test e2e browser browser-long \
+	screenshots lint fmt doc bench bench-gateway bench-observatory bench-semantic bench-instructions quality \
+	quality-semantic mutants fuzz fuzz-ingest kills replay-2gb clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,7 @@ test: ## format check, lints, every test, the official SDKs, docs: what has to p
 	tests/e2e/run.sh
 	cd dashboard && npm run --silent browser
 	cd quality && python3 -m unittest --quiet test_quality
+	cd tests/deploy && python3 -m unittest discover --quiet
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
 
 e2e: ## only the tests with the official SDKs; E2E_LONG=1 adds the pause of 90 s
@@ -100,6 +101,20 @@ kills: setup ## kill -9 during ingest, 50 times: nothing that was acknowledged i
 
 replay-2gb: setup ## replay of a 2 GB file, with its peak memory
 	scripts/replay-2gb.sh
+
+docs: ## the documentation as a site, into target/site
+	@scripts/docs.sh
+
+docs-reference: setup ## write docs/reference anew from what the binary says about itself
+	cargo build --quiet --bins
+	scripts/reference.py
+
+check-deploy: setup ## check deploy/ with real proxies, promtool, systemd-analyze, a chart renderer and linters
+	cargo build --quiet --bins
+	scripts/check-deploy.sh
+
+audit: setup ## licences, sources and known vulnerabilities of every dependency
+	scripts/audit.sh
 
 clean: ## remove what was built
 	cargo clean

@@ -213,7 +213,10 @@ def api(served):
             answer = ", ".join(f"[{name}](#{name.lower()})" for name in shapes)
             page += f"| `{method.upper()} {path}` | {cell(call['summary'])} | {names} | {answer} |\n"
     page += "\n## Shapes\n"
-    for name, schema in sorted(described["components"]["schemas"].items()):
+    shapes = dict(described["components"]["schemas"])
+    for schema in described["components"]["schemas"].values():
+        shapes.update(schema.get("$defs", {}))
+    for name, schema in sorted(shapes.items()):
         rows = list(fields(schema))
         page += f"\n### {name}\n\n"
         page += "| field | type |\n|---|---|\n" if rows else f"{kind(schema)}\n"
