@@ -26,6 +26,8 @@ want() { command -v "$1" >/dev/null || [ -e "$1" ] || missing+=("$2"); }
 want promtool prometheus
 want systemd-analyze systemd
 want strace strace
+want redis-server redis-server
+compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
 want go golang-go
 want /usr/share/gocode/src/github.com/Masterminds/sprig golang-github-masterminds-sprig-dev
 want /usr/share/gocode/src/github.com/ghodss/yaml golang-github-ghodss-yaml-dev
@@ -52,7 +54,7 @@ export VENV=$venv ENVOY=$venv/bin/envoy HELM_RENDER=$target/deploy/helm-render
 say "image: hadolint (it is not built: there is no engine)"
 "$venv/bin/hadolint" deploy/Dockerfile
 
-say "compose: the schema of Compose (nothing is started)"
+say "compose: the schema of Compose (no container is started)"
 "$venv/bin/check-jsonschema" --builtin-schema vendor.compose-spec deploy/compose.yaml
 
 say "YAML: yamllint"
@@ -86,6 +88,11 @@ say "Helm: rendered with Go templates and sprig, validated for three versions of
 say "Envoy, for real; Kong's Lua, with a stand-in for Kong (nginx: \`cargo test -p loopbreaker-cli --test gateway nginx\`)"
 "$ENVOY" --mode validate --log-level error -c deploy/proxies/envoy.yaml
 (cd tests/deploy && python3 proxies.py --quiet)
+
+say "the services of Compose as processes: Redis, Redis Stack, PostgreSQL, sidecar and gateway, with the config inside of it"
+REDIS_STACK=$(realpath "$(scripts/redis-stack.sh | head -n 1)")
+export REDIS_STACK
+(cd tests/deploy && "$venv/bin/python" stack.py --quiet)
 
 say "names in deploy/ and docs/ against the binary"
 (cd tests/deploy && python3 -m unittest discover --quiet)
