@@ -314,17 +314,24 @@ impl Redundancy {
             let tools = cycle::tools(&self.window, cycle.period);
             findings.push(cycle.into_finding(&Step { tool: Some(&tools), ..Step::default() }, last));
         }
-        let under_way = cycle::is_under_way(&self.window);
-        if !under_way {
+        let under_way = cycle::under_way(&self.window);
+        if under_way.is_none() {
             self.give_up_deferred(findings);
         }
-        for finding in seen.drain(..) {
-            if !under_way || !may_be_part_of_cycle(&finding) {
-                findings.push(finding);
-            } else {
-                // Of several, the strongest; the identity only settles which of equally strong ones it is.
-                let weight = |finding: &Finding| (finding.severity, finding.count, finding.identity);
-                self.deferred = self.deferred.take().into_iter().chain([finding]).max_by_key(weight);
+        for mut finding in seen.drain(..) {
+            match &under_way {
+                Some(cycle) if may_be_part_of_cycle(&finding) => {
+                    if finding.severity == Severity::Loop && cycle.period >= LONG_CYCLE {
+                        finding.identity = cycle.identity;
+                        findings.push(finding);
+                        self.deferred = None;
+                        continue;
+                    }
+                    // Of several, the strongest; the identity only settles which of equally strong ones it is.
+                    let weight = |finding: &Finding| (finding.severity, finding.count, finding.identity);
+                    self.deferred = self.deferred.take().into_iter().chain([finding]).max_by_key(weight);
+                }
+                _ => findings.push(finding),
             }
         }
         // The buffer is kept, so that a round without findings allocates nothing.
@@ -336,6 +343,10 @@ impl Redundancy {
         findings.extend(self.deferred.take());
     }
 }
+
+/// From this period on, the third time of a step does not wait for the rest of its copy: that would be several more
+/// steps that are known to be redundant. It is told under the cycle's name.
+const LONG_CYCLE: usize = 3;
 
 /// Whether a finding is about a step that a cycle may be made of.
 const fn may_be_part_of_cycle(finding: &Finding) -> bool {

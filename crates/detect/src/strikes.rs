@@ -92,10 +92,12 @@ impl KnownLoop {
     /// More faces than this are one too many to remember; the oldest goes first.
     const MAX_FACES: usize = 8;
 
-    /// Whether a finding shows this loop: by its identity, or by two of the steps that prove it.
+    /// Whether a finding shows this loop: by its identity, by two of the steps that prove it, or because the two take
+    /// turns.
     fn is_seen_in(&self, finding: &Finding) -> bool {
         self.faces.iter().any(|face| face.identity == finding.identity)
             || finding.evidence.iter().filter(|step| self.evidence.contains(step)).take(2).count() == 2
+            || take_turns(&self.evidence, &finding.evidence)
     }
 
     /// Two loops that turned out to be one.
@@ -111,8 +113,10 @@ impl KnownLoop {
     fn rule(&mut self, finding: &Finding, ladder: &Ladder) -> Ruling {
         let is_loop = finding.severity == Severity::Loop;
         let face = self.faces.iter_mut().find(|face| face.identity == finding.identity);
-        // A count that fell started again, so there was progress in between.
-        let progress = face.as_ref().is_some_and(|face| finding.count < face.count);
+        // A count that fell started again, so there was progress in between; one that only lost its oldest steps out of
+        // sight still stands on steps that were known before.
+        let goes_on = finding.evidence.iter().any(|step| self.evidence.contains(step));
+        let progress = !goes_on && face.as_ref().is_some_and(|face| finding.count < face.count);
         let is_new = face.as_ref().is_none_or(|face| finding.severity > face.worst);
         if progress {
             self.strikes = self.strikes.saturating_sub(1);
@@ -136,9 +140,26 @@ impl KnownLoop {
     }
 }
 
+/// Whether the steps of two repeats come in turns, as in A, B, A, B, A: what repeats is then the pair of them, however
+/// much else stands in between.
+fn take_turns(one: &[usize], other: &[usize]) -> bool {
+    const TURNS: usize = 4;
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    let mut turns = 0;
+    let mut was_one = None;
+    while let (Some(a), Some(b)) = (one.peek(), other.peek()) {
+        let is_one = a <= b;
+        turns += usize::from(was_one.is_some_and(|was_one| was_one != is_one));
+        was_one = Some(is_one);
+        if is_one { one.next() } else { other.next() };
+    }
+    // Whatever is left over is one more turn of the other.
+    turns + 1 >= TURNS
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Strikes;
+    use super::{Strikes, take_turns};
     use crate::{Action, DetectorName, Finding, Fingerprint, Kind, Ladder, Severity};
 
     fn finding(identity: &str, severity: Severity, count: usize) -> Finding {
@@ -167,6 +188,27 @@ mod tests {
         }
         assert_eq!(strikes.rule(&finding("b", Severity::Loop, 3), &ladder).action, Action::Hint);
         assert_eq!(strikes.rule(&finding("a", Severity::Loop, 6), &ladder).action, Action::Reject);
+    }
+
+    #[test]
+    fn repeats_that_take_turns_are_one_loop() {
+        assert!(take_turns(&[1, 5, 8], &[2, 6, 9]));
+        assert!(!take_turns(&[1, 2, 3], &[4, 5, 6]), "one after the other");
+        assert!(!take_turns(&[1, 5, 8], &[6, 9, 12]), "the second began when the first was nearly over");
+        assert!(!take_turns(&[1], &[]));
+    }
+
+    #[test]
+    fn a_count_that_loses_its_oldest_steps_is_no_progress() {
+        let (mut strikes, ladder) = (Strikes::default(), Ladder::default());
+        let proved_by = |evidence: &[usize]| Finding {
+            evidence: evidence.to_vec(),
+            ..finding("a", Severity::Loop, evidence.len())
+        };
+        strikes.rule(&proved_by(&[1, 2, 3, 4]), &ladder);
+        assert_eq!(strikes.rule(&proved_by(&[3, 4, 13]), &ladder).strikes, 1);
+        assert_eq!(strikes.rule(&proved_by(&[20, 21, 22]), &ladder).strikes, 2, "as many as before");
+        assert_eq!(strikes.rule(&proved_by(&[30, 31]), &ladder).strikes, 1, "it started again");
     }
 
     #[test]

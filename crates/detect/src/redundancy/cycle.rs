@@ -46,7 +46,7 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
         let mut evidence: Vec<usize> =
             newest.clone().take(period * copies).map(|print| print.index).collect();
         evidence.sort_unstable();
-        let identity = Fingerprint::of_set(b"loop", &mut unit.map(|print| print.call).collect());
+        let identity = identity(unit.map(|print| print.call));
         Some(Sighting { rule, severity, count: copies, period, identity, evidence })
     })
 }
@@ -63,18 +63,33 @@ pub(super) fn tools(window: &Window, period: usize) -> String {
     names.join("`, `")
 }
 
-/// Whether the last steps repeat the ones before them: a unit has stood twice, and may be going on.
-pub(super) fn is_under_way(window: &Window) -> bool {
+/// A unit that has stood twice, and may be going on.
+pub(super) struct UnderWay {
+    /// Its steps.
+    pub(super) period: usize,
+    /// What repeats.
+    pub(super) identity: Fingerprint,
+}
+
+/// The unit that the last steps repeat, if they repeat the ones before them.
+pub(super) fn under_way(window: &Window) -> Option<UnderWay> {
     let sequence = || window.sequence();
-    let Some(last) = sequence().next().filter(|last| last.again) else { return false };
+    let last = sequence().next().filter(|last| last.again)?;
     // One step again and again is a repeat: a unit is longer than the run of equal steps at its end.
     let run = sequence().take(MAX_PERIOD).take_while(|print| print.equals(last)).count();
-    (run + 1..=MAX_PERIOD).any(|period| {
+    let period = (run + 1..=MAX_PERIOD).find(|period| {
         let mut compared = 0;
-        let mut pairs = sequence().zip(sequence().skip(period)).take(period).inspect(|_| compared += 1);
+        let mut pairs = sequence().zip(sequence().skip(*period)).take(*period).inspect(|_| compared += 1);
         let equal = pairs.all(|(a, b)| a.equals(b));
-        equal && compared == period
-    })
+        equal && compared == *period
+    })?;
+    let unit = sequence().take(period).map(|print| print.call);
+    Some(UnderWay { period, identity: identity(unit) })
+}
+
+/// What repeats is the set of its calls, so that it is one loop from wherever it is looked at.
+fn identity(unit: impl Iterator<Item = Fingerprint>) -> Fingerprint {
+    Fingerprint::of_set(b"loop", &mut unit.collect())
 }
 
 /// Pages in order, then the same pages from the start: one wrap over the same results.
