@@ -12,7 +12,7 @@ use regex_automata::{Input, PatternSet};
 
 use crate::fingerprint::Fingerprint;
 use crate::normalise::Normaliser;
-use crate::step::Status;
+use crate::step::{Status, Step};
 use crate::words::{EMPTY, fnv1a, hash_bytes};
 
 /// The outcome of a call, reduced to what detectors keep: hashes and a few facts, never the text.
@@ -74,7 +74,7 @@ impl Outcome {
     /// assert!(!Outcome::of("3 files changed").failed());
     /// ```
     pub fn of(result: &str) -> Self {
-        Self::read(Some(result), None, Normaliser::built_in())
+        Self::read(&Step { result: Some(result), ..Step::default() }, Normaliser::built_in())
     }
 
     /// Whether the result says that the call failed.
@@ -82,17 +82,17 @@ impl Outcome {
         self.facts.failed
     }
 
-    /// Reads a result with the rules of its tool.
-    pub(crate) fn read(result: Option<&str>, status: Option<Status>, normaliser: &Normaliser) -> Self {
-        match result {
+    /// Reads the result of a step with the rules of its tool.
+    pub(crate) fn read(step: &Step<'_>, normaliser: &Normaliser) -> Self {
+        match step.result {
             Some(result) => SCRATCH.with(|cell| match cell.try_borrow_mut() {
                 Ok(mut normal) => {
                     normaliser.normalise(result, &mut normal);
-                    Self::of_normal(&normal, status)
+                    Self::of_normal(&normal, step.status, step.args.unwrap_or_default())
                 }
                 Err(_) => Self::default(),
             }),
-            None => Self::without_result(status),
+            None => Self::without_result(step.status),
         }
     }
 
@@ -104,7 +104,7 @@ impl Outcome {
         Self { result: 0, class, facts: Facts { known, failed, prevented, brief: true, ..Facts::default() } }
     }
 
-    fn of_normal(normal: &[u8], status: Option<Status>) -> Self {
+    fn of_normal(normal: &[u8], status: Option<Status>, asked: &str) -> Self {
         let signals = Signals::of(normal);
         let has = |signal| signals.has(signal);
         let text = normal.trim_ascii();
@@ -125,10 +125,13 @@ impl Outcome {
                 || has(Signal::Traceback)
                 || signals.says_error_first
                 || (text.len() <= BRIEF && has(Signal::Missing)));
-        let class = if failed || maybe_failed {
-            error_class(error_line.unwrap_or_else(|| last_line(text)))
-        } else {
-            0
+        let class = match error_line {
+            Some(line) if failed || maybe_failed => error_class(line, asked.as_bytes()),
+            // A bare exit code says that something failed and not what: no two failures are known to be one.
+            None if status == Some(Status::Failure) || has(Signal::Traceback) => {
+                error_class(last_line(text), asked.as_bytes())
+            }
+            _ => 0,
         };
         let facts = Facts {
             known: status != Some(Status::Pending),
@@ -388,7 +391,7 @@ fn last_line(text: &[u8]) -> &[u8] {
 
 /// The hash of an error's line in which everything that names the particular case is folded: numbers, quoted names,
 /// paths, whatever stands in brackets. Some errors are one class however they are told.
-fn error_class(line: &[u8]) -> u64 {
+fn error_class(line: &[u8], asked: &[u8]) -> u64 {
     if let Some(phrase) =
         ONE_CLASS.iter().find(|phrase| memchr::memmem::find(line, phrase.as_bytes()).is_some())
     {
@@ -398,6 +401,7 @@ fn error_class(line: &[u8]) -> u64 {
     let mut rest = line;
     let mut last = 0;
     let mut folded = 0;
+    let mut part_starts = true;
     while let Some((byte, behind)) = rest.split_first().filter(|_| folded < LINE) {
         folded += 1;
         let closing = match byte {
@@ -412,7 +416,10 @@ fn error_class(line: &[u8]) -> u64 {
         };
         let mut fold = *byte;
         let mut used = 1;
-        if let Some(end) = closing.and_then(|closing| end_of_group(*byte, closing, behind)) {
+        let named = if part_starts { name_out_of(asked, rest) } else { 0 };
+        if named > 0 {
+            (fold, used) = (b'_', named);
+        } else if let Some(end) = closing.and_then(|closing| end_of_group(*byte, closing, behind)) {
             used = end + 2;
         } else if byte.is_ascii_digit() {
             used = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
@@ -432,10 +439,20 @@ fn error_class(line: &[u8]) -> u64 {
             used = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         }
         hash = fnv1a(hash, fold.to_ascii_lowercase());
+        part_starts = last == b':' && *byte == b' ';
         last = rest[used - 1];
         rest = &rest[used..];
     }
     hash
+}
+
+/// The length of the single word that stands here between colons, when it comes out of the call: `no such column: x`
+/// is about the `x` that was asked for, and no other kind of error than `no such column: y`.
+fn name_out_of(asked: &[u8], line: &[u8]) -> usize {
+    let part = memchr::memmem::find(line, b": ").map_or(line, |end| &line[..end]);
+    let name = part.trim_ascii_end();
+    let is_word = name.len() > 1 && !name.iter().any(u8::is_ascii_whitespace);
+    if is_word && memchr::memmem::find(asked, name).is_some() { name.len() } else { 0 }
 }
 
 /// Whether what stands behind a number says that it counts failures.

@@ -98,7 +98,7 @@ impl Redundancy {
 
     /// Reads a step's result: the part of the work that grows with its length, which may be done elsewhere.
     pub fn read(&self, step: &Step<'_>) -> Outcome {
-        Outcome::read(step.result, step.status, self.rules.normaliser(step.tool))
+        Outcome::read(step, self.rules.normaliser(step.tool))
     }
 
     /// [`observe`](Self::observe) with the result already read.

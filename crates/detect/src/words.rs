@@ -95,6 +95,18 @@ impl Words {
         set
     }
 
+    /// How much of what either text names stands in both: a name that the other text has as a plain word, written in
+    /// another case or at the start of a sentence, is no new name.
+    pub(crate) fn likeness_of_names(&self, other: &Self) -> f32 {
+        let (mut shared, mut all) = (0, 0);
+        for lane in 0..16 {
+            let named = self.names.0[lane] | other.names.0[lane];
+            shared += (named & self.all.0[lane] & other.all.0[lane]).count_ones();
+            all += named.count_ones();
+        }
+        if all == 0 { 1.0 } else { shared as f32 / all as f32 }
+    }
+
     /// Adds the words of `bytes`; where they are `escaped`, the letter behind a backslash belongs to no word.
     fn add_text(&mut self, bytes: &[u8], escaped: bool) {
         let mut word = Word::default();

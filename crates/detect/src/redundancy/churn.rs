@@ -15,7 +15,7 @@ const FAILING: Rule = Rule::new("failing_row", Kind::Churn, 3, 4);
 /// The same failure from whatever tool.
 const ANY_TOOL: Rule = Rule::new("failing_everywhere", Kind::Churn, 4, 5);
 /// Near-equal questions with one answer.
-const ONE_ANSWER: Rule = Rule::new("one_answer", Kind::Churn, 4, 6);
+const ONE_ANSWER: Rule = Rule::new("one_answer", Kind::Churn, 3, 4);
 /// Near-equal questions in plain language, whatever they are answered.
 const SAME_QUESTION: Rule = Rule::new("same_question", Kind::Churn, 3, 4);
 /// Near-equal commands that never answered.

@@ -66,7 +66,7 @@ impl Vocabulary {
     pub(super) fn likeness_of_names(&self, one: &Kept, other: &Kept) -> f32 {
         let space = &mut [Words::default(); 2];
         let [one, other] = self.read_both([one, other], space);
-        one.names.jaccard(&other.names)
+        one.likeness_of_names(other)
     }
 
     /// How many different words a step has.
