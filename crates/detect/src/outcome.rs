@@ -51,6 +51,8 @@ pub(crate) struct Facts {
     pub(crate) empty: bool,
     /// No more than a few words, or none at all.
     pub(crate) brief: bool,
+    /// A word or two.
+    pub(crate) terse: bool,
     /// A bare "ok".
     pub(crate) acknowledged: bool,
     /// The tool does not exist, or the agent may not use it.
@@ -144,6 +146,7 @@ impl Outcome {
             environmental: has(Signal::Environmental),
             empty,
             brief: text.len() <= BRIEF,
+            terse: text.len() <= TERSE,
             acknowledged: short && !failed && has(Signal::Acknowledged),
             unknown_tool: (failed || short) && has(Signal::UnknownTool),
             prevented: status == Some(Status::Skipped) || (short && has(Signal::Prevented)),
@@ -167,6 +170,8 @@ const ONE_CLASS: &[&str] = &["command not found", "No such container"];
 const SHORT: usize = 600;
 /// Results up to this length acknowledge rather than tell.
 const BRIEF: usize = 120;
+/// Replies up to this length are a word or two: "no", "go on".
+const TERSE: usize = 16;
 /// Of a longer result this much of head and tail is read for signals.
 const EDGE: usize = 1_500;
 /// An error's line says what it is in its first part.

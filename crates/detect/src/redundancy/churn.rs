@@ -146,9 +146,12 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
             let alike = || {
                 window.vocabulary.likeness(&print.words, &now.words) >= 0.6 && same_names(window, print, now)
             };
-            // What was answered in another way has moved on.
+            // What was answered in another way has moved on, and so has the very same question with another answer.
             let moved_on = print.outcome.facts.failed != now.outcome.facts.failed;
-            Sight::same_if(print.tool == now.tool && is_question(print) && !moved_on && alike())
+            match () {
+                () if print.call == now.call && print.outcome.result != now.outcome.result => Sight::Other,
+                () => Sight::same_if(print.tool == now.tool && is_question(print) && !moved_on && alike()),
+            }
         },
     );
     SAME_QUESTION.sight(|| identity(now.tool, 0), now, steps)

@@ -11,7 +11,7 @@ const SAME: Rule = Rule::new("same_words", Kind::Monologue, 2, 3);
 /// Much the same words.
 const ALIKE: Rule = Rule::new("alike_words", Kind::Monologue, 3, 4);
 /// Different words to one canned reply.
-const CANNED: Rule = Rule::new("canned_reply", Kind::Monologue, 4, 5);
+const CANNED: Rule = Rule::new("canned_reply", Kind::Monologue, 3, 4);
 /// How many steps back the same words are looked for.
 const REACH: usize = 16;
 /// Fewer words than this are alike by chance ("Yes.", "Done.").
@@ -43,9 +43,12 @@ fn says_the_same(print: &Print, now: &Print) -> bool {
     print.form == Form::Text && print.speaker == now.speaker && print.call == now.call
 }
 
-/// Whatever it says, the answer is the same: nobody listens.
+/// Whatever it says, the answer is the same sentence to the letter: nobody listens. A "no" is an answer each time.
 fn gets_the_same_reply(print: &Print, now: &Print) -> bool {
-    print.form == Form::Text && now.outcome.result != 0 && print.outcome.result == now.outcome.result
+    print.form == Form::Text
+        && now.outcome.result != 0
+        && print.outcome.result == now.outcome.result
+        && !now.outcome.facts.terse
 }
 
 fn speaks_alike(window: &Window, print: &Print, now: &Print, alike: f32) -> bool {
