@@ -111,7 +111,8 @@ impl Outcome {
         let has = |signal| signals.has(signal);
         let text = normal.trim_ascii();
         let short = text.len() <= SHORT;
-        let empty = text.is_empty() || (short && has(Signal::Nothing));
+        let wordless = short && !text.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+        let empty = wordless || (short && has(Signal::Nothing));
         let error_line = signals.error_line;
         let (failed, maybe_failed) = match status {
             Some(Status::Failure) => (true, false),
@@ -248,7 +249,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Nothing,
-        r"^\W*(?:no (?:output|match(?:es)?|results?|files?|data|records?|entries|items|rows)(?: (?:were )?(?:found|returned|for .{0,80}))?|none|null|nothing(?: found)?|0 (?:results|matches|rows)|empty set|not found|\[\]|\{\}|)\W*$",
+        r"^\W*(?:no (?:output|match(?:es)?|results?|files?|data|records?|entries|items|rows)(?: (?:were )?(?:found|returned|for .{0,80}))?|none|null|nothing(?: found)?|0 (?:results|matches|rows)|empty set|not found|\[\]|\{\})\W*$",
     ),
     (
         Signal::Nothing,

@@ -118,7 +118,10 @@ impl Words {
                 word.digits |= byte.is_ascii_digit();
                 word.capital |= byte.is_ascii_uppercase() && !sentence_starts;
                 word.letters += 1;
-                word.hash = fnv1a(word.hash, letter);
+                // A name is one name in whatever convention it is written: `RetryPolicy`, `retry_policy`.
+                if letter != b'_' {
+                    word.hash = fnv1a(word.hash, letter);
+                }
                 continue;
             }
             skip = escaped && !skip && *byte == b'\\';
