@@ -16,6 +16,10 @@ const FAILING: Rule = Rule::new("failing_row", Kind::Churn, 3, 4);
 const ANY_TOOL: Rule = Rule::new("failing_everywhere", Kind::Churn, 4, 5);
 /// Near-equal questions with one answer.
 const ONE_ANSWER: Rule = Rule::new("one_answer", Kind::Churn, 3, 4);
+/// Nearly the same change once more, with nothing to show for it.
+const SAME_CHANGE: Rule = Rule::new("same_change", Kind::Churn, 3, 4);
+/// Fewer words than this are alike by chance.
+const MIN_WORDS: u32 = 8;
 /// Near-equal questions in plain language, whatever they are answered.
 const SAME_QUESTION: Rule = Rule::new("same_question", Kind::Churn, 3, 4);
 /// Near-equal commands that never answered.
@@ -74,9 +78,9 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
     {
         return None;
     }
-    // A bare "ok" of something that changes the world is progress each time.
+    // A bare "ok" of something that changes the world is progress each time, unless it is the same change.
     if changes && (facts.empty || facts.acknowledged) {
-        return None;
+        return same_change(window, now);
     }
     let steps = occurrences(
         recent(window, now),
@@ -91,6 +95,27 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
         },
     );
     ONE_ANSWER.sight(|| identity(now.tool, now.outcome.result), now, steps)
+}
+
+/// Nearly the same written to the same place, or run, again: a change that is neither looked at nor built upon is none.
+fn same_change(window: &Window, now: &Print) -> Option<Sighting> {
+    if window.vocabulary.count(&now.words) < MIN_WORDS {
+        return None;
+    }
+    let again = |print: &Print| {
+        print.tool == now.tool
+            && print.outcome.result == now.outcome.result
+            && print.does.places == now.does.places
+            && window.vocabulary.likeness(&print.words, &now.words) >= 0.9
+            && same_names(window, print, now)
+    };
+    let steps = occurrences(
+        recent(window, now),
+        now,
+        |print| print.may_change(now) && !again(print),
+        |print| Sight::same_if(again(print)),
+    );
+    SAME_CHANGE.sight(|| identity(now.tool, now.outcome.result), now, steps)
 }
 
 /// Searches in a row that all found nothing, whatever was searched for: worth a word.
