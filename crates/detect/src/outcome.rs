@@ -24,6 +24,8 @@ use crate::words::{EMPTY, fnv1a, hash_bytes};
 pub struct Outcome {
     /// The first half of the normalised result's fingerprint; 0 when there is no result.
     pub(crate) result: u128,
+    /// Its lines without regard to their order: what runs side by side answers in another order each time.
+    pub(crate) lines: u64,
     /// What kind of error it is, with names, numbers and paths folded; 0 when it is none.
     pub(crate) class: u64,
     pub(crate) facts: Facts,
@@ -84,6 +86,11 @@ impl Outcome {
         self.facts.failed
     }
 
+    /// Whether two calls were answered alike: in the same words, or in the same lines in another order.
+    pub(crate) const fn answers_as(&self, other: &Self) -> bool {
+        self.result == other.result || (self.lines != 0 && self.lines == other.lines)
+    }
+
     /// Reads the result of a step with the rules of its tool.
     pub(crate) fn read(step: &Step<'_>, normaliser: &Normaliser) -> Self {
         match step.result {
@@ -103,7 +110,7 @@ impl Outcome {
         let failed = status == Some(Status::Failure);
         let class = if failed { EMPTY } else { 0 };
         let prevented = status == Some(Status::Skipped);
-        Self { result: 0, class, facts: Facts { known, failed, prevented, brief: true, ..Facts::default() } }
+        Self { result: 0, lines: 0, class, facts: Facts { known, failed, prevented, brief: true, ..Facts::default() } }
     }
 
     fn of_normal(normal: &[u8], status: Option<Status>, asked: &str) -> Self {
@@ -156,7 +163,7 @@ impl Outcome {
             terminal: short && has(Signal::Terminal) && !has(Signal::InProgress),
         };
         let result = Fingerprint::of_bytes(b"result", normal).short();
-        Self { result, class, facts }
+        Self { result, lines: hash_of_lines(text), class, facts }
     }
 }
 
@@ -365,6 +372,23 @@ fn matching(line: &[u8]) -> u32 {
         patterns.which_overlapping_matches(&Input::new(line), found);
         found.iter().fold(0, |bits, pattern| bits | bit(SIGNALS[pattern.as_usize()].0))
     })
+}
+
+/// The sum of the hashes of all lines; 0 for a single line, whose order cannot change.
+fn hash_of_lines(text: &[u8]) -> u64 {
+    let mut start = 0;
+    let mut sum = 0_u64;
+    for end in memchr::memchr_iter(b'\n', text) {
+        sum = sum.wrapping_add(spread(hash_bytes(&text[start..end])));
+        start = end + 1;
+    }
+    if start == 0 { 0 } else { sum.wrapping_add(spread(hash_bytes(&text[start..]))) }
+}
+
+/// Mixes a hash, so that sums of several are as good as each.
+const fn spread(hash: u64) -> u64 {
+    let mixed = (hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed ^ mixed >> 32
 }
 
 /// Lines of a text; the two characters `\n` inside of JSON strings end a line too.

@@ -88,7 +88,7 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
         |print| print.may_change(now),
         |print| {
             let same = print.tool == now.tool
-                && print.outcome.result == now.outcome.result
+                && print.outcome.answers_as(&now.outcome)
                 && window.vocabulary.likeness(&print.words, &now.words) >= 0.8
                 && same_names(window, print, now);
             Sight::same_if(same)
@@ -104,7 +104,7 @@ fn same_change(window: &Window, now: &Print) -> Option<Sighting> {
     }
     let again = |print: &Print| {
         print.tool == now.tool
-            && print.outcome.result == now.outcome.result
+            && print.outcome.answers_as(&now.outcome)
             && print.does.places == now.does.places
             && window.vocabulary.likeness(&print.words, &now.words) >= 0.9
             && same_names(window, print, now)
@@ -174,7 +174,7 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
             // What was answered in another way has moved on, and so has the very same question with another answer.
             let moved_on = print.outcome.facts.failed != now.outcome.facts.failed;
             match () {
-                () if print.call == now.call && print.outcome.result != now.outcome.result => Sight::Other,
+                () if print.call == now.call && !print.outcome.answers_as(&now.outcome) => Sight::Other,
                 () => Sight::same_if(print.tool == now.tool && is_question(print) && !moved_on && alike()),
             }
         },

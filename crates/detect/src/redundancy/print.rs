@@ -128,7 +128,7 @@ impl Print {
 
     /// The same call and the same result.
     pub(super) fn equals(&self, other: &Self) -> bool {
-        self.call == other.call && self.outcome.result == other.outcome.result
+        self.call == other.call && self.outcome.answers_as(&other.outcome)
     }
 
     /// Something an agent did or said, which may repeat.

@@ -129,7 +129,7 @@ pub(super) fn changes_failure(print: &Print, now: &Print) -> bool {
 fn same_or_other(print: &Print, now: &Print) -> Sight {
     match () {
         () if print.call != now.call || print.outcome.facts.transient => Sight::Unrelated,
-        () if print.outcome.result == now.outcome.result => Sight::Same,
+        () if print.outcome.answers_as(&now.outcome) => Sight::Same,
         () => Sight::Other,
     }
 }
