@@ -42,6 +42,9 @@ pub(crate) struct Facts {
     /// It says so itself: by its status, its exit code, or in its very first words. The rest of a text may quote what
     /// failed elsewhere: a ticket, a log, a source file.
     pub(crate) failed_plainly: bool,
+    /// A bare exit code says that it failed, and nothing says how: two different calls that end so need have nothing in
+    /// common (a search without a match does).
+    pub(crate) unexplained: bool,
     /// The words of a long result hint at a failure; a file that talks about errors does the same.
     pub(crate) maybe_failed: bool,
     /// Asking again later may help: rate limits, outages, time-outs, connections.
@@ -135,18 +138,16 @@ impl Outcome {
                 || has(Signal::Traceback)
                 || signals.says_error_first
                 || (text.len() <= BRIEF && has(Signal::Missing)));
-        let class = match error_line {
-            Some(line) if failed || maybe_failed => error_class(line, asked.as_bytes()),
-            // A bare exit code says that something failed and not what: no two failures are known to be one.
-            None if status == Some(Status::Failure) || has(Signal::Traceback) => {
-                error_class(last_line(text), asked.as_bytes())
-            }
-            _ => 0,
+        let class = if failed || maybe_failed {
+            error_class(error_line.unwrap_or_else(|| last_line(text)), asked.as_bytes())
+        } else {
+            0
         };
         let facts = Facts {
             known: status != Some(Status::Pending),
             failed,
             failed_plainly,
+            unexplained: failed && error_line.is_none() && has(Signal::ExitNonZero),
             maybe_failed,
             transient: (failed || (status.is_none() && text.len() <= BRIEF))
                 && short

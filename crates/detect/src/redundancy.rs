@@ -269,7 +269,7 @@ impl Redundancy {
         }
         print.again = window.has_call(print);
         print.news = !print.again && is_answered_well(print);
-        print.fresh_write = changes_something(print);
+        print.fresh_write = changes_something(window, print);
         print.returned = oscillation::returns(window, print);
         let exact = [
             repeat::repeat(window, print),
@@ -360,10 +360,13 @@ fn is_answered_well(print: &Print) -> bool {
 }
 
 /// Whether a step changed something by a call that had not been made before: a known write, or one whose effect is
-/// not known. Moving to another place changes what is seen from there each time.
-fn changes_something(print: &Print) -> bool {
+/// not known. Moving to another place changes what is seen from there each time, unless it tells at length what the
+/// same move has told before.
+fn changes_something(window: &Window, print: &Print) -> bool {
+    let facts = print.outcome.facts;
     let may_write = matches!(print.does.effect, Some(Effect::Write) | None);
-    (print.news && may_write) || (print.does.moves && !print.outcome.facts.failed)
+    let been_there = || !facts.brief && window.has_step(print);
+    (print.news && may_write) || (print.does.moves && !facts.failed && !been_there())
 }
 
 /// A call that would be one more redundant repeat.

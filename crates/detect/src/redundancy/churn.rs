@@ -33,7 +33,8 @@ const REACH: usize = 12;
 
 /// Different calls, one failure.
 pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
-    if now.form != Form::Call || !now.failed_for_good() || now.is_waiting() {
+    let explained = now.failed_for_good() && !now.outcome.facts.unexplained;
+    if now.form != Form::Call || !explained || now.is_waiting() {
         return None;
     }
     let near = occurrences(

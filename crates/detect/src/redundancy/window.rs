@@ -63,6 +63,11 @@ impl Window {
         self.prints.iter().any(|print| print.round != now.round && print.call == now.call)
     }
 
+    /// Whether a call stands in an earlier round with the same result.
+    pub(super) fn has_step(&self, now: &Print) -> bool {
+        self.prints.iter().any(|print| print.round != now.round && print.equals(now))
+    }
+
     /// From this step on, counts start anew.
     pub(super) fn start_afresh(&mut self, index: usize) {
         self.fresh_from = index;
