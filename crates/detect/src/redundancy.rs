@@ -314,24 +314,17 @@ impl Redundancy {
             let tools = cycle::tools(&self.window, cycle.period);
             findings.push(cycle.into_finding(&Step { tool: Some(&tools), ..Step::default() }, last));
         }
-        let under_way = cycle::under_way(&self.window);
-        if under_way.is_none() {
+        let under_way = cycle::is_under_way(&self.window);
+        if !under_way {
             self.give_up_deferred(findings);
         }
-        for mut finding in seen.drain(..) {
-            match &under_way {
-                Some(cycle) if may_be_part_of_cycle(&finding) => {
-                    if finding.severity == Severity::Loop && cycle.period >= LONG_CYCLE {
-                        finding.identity = cycle.identity;
-                        findings.push(finding);
-                        self.deferred = None;
-                        continue;
-                    }
-                    // Of several, the strongest; the identity only settles which of equally strong ones it is.
-                    let weight = |finding: &Finding| (finding.severity, finding.count, finding.identity);
-                    self.deferred = self.deferred.take().into_iter().chain([finding]).max_by_key(weight);
-                }
-                _ => findings.push(finding),
+        for finding in seen.drain(..) {
+            if !under_way || !waits_for_cycle(&finding) {
+                findings.push(finding);
+            } else {
+                // Of several, the strongest; the identity only settles which of equally strong ones it is.
+                let weight = |finding: &Finding| (finding.severity, finding.count, finding.identity);
+                self.deferred = self.deferred.take().into_iter().chain([finding]).max_by_key(weight);
             }
         }
         // The buffer is kept, so that a round without findings allocates nothing.
@@ -344,13 +337,15 @@ impl Redundancy {
     }
 }
 
-/// From this period on, the third time of a step does not wait for the rest of its copy: that would be several more
-/// steps that are known to be redundant. It is told under the cycle's name.
-const LONG_CYCLE: usize = 3;
-
 /// Whether a finding is about a step that a cycle may be made of.
 const fn may_be_part_of_cycle(finding: &Finding) -> bool {
     matches!(finding.kind, Kind::Repeat | Kind::FailingRepeat | Kind::Churn)
+}
+
+/// Whether it can wait until the cycle is complete, which names the loop better. A call that has failed three times
+/// cannot.
+const fn waits_for_cycle(finding: &Finding) -> bool {
+    matches!(finding.kind, Kind::Repeat | Kind::Churn)
 }
 
 /// Whether a call was answered, and went well.

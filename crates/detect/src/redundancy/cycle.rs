@@ -12,6 +12,8 @@ const WAITING_CYCLE: Rule = Rule::new("waiting_cycle", Kind::StalePoll, 10, 20);
 /// One wrap over the same pages is the second time that they are read.
 const SWEEP: Rule = Rule::new("sweep", Kind::Sweep, 2, 2);
 const MAX_PERIOD: usize = 8;
+/// Units of this many steps and more are long.
+const LONG: usize = 3;
 
 /// The last steps are copies of one unit of two to eight steps.
 pub(super) fn cycle(window: &Window) -> Option<Sighting> {
@@ -27,11 +29,15 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
         }
         let matching =
             newest.clone().zip(newest.clone().skip(period)).take_while(|(a, b)| a.equals(b)).count();
-        // Counted from where the sequence started, a copy is complete here: each copy is found once.
-        if matching % period != 0 {
+        // Counted from where the sequence started. Of a short unit each copy is found once, when it is complete; of a
+        // long one the copy after two complete ones is found from its first step on: to wait for its end would be to
+        // watch several more steps that are known to be redundant.
+        let complete = matching % period == 0;
+        let at_length = period >= LONG && matching > period;
+        if !complete && !at_length {
             return None;
         }
-        let copies = matching / period + 1;
+        let copies = matching.div_ceil(period) + 1;
         let unit = newest.clone().take(period);
         let told_apart =
             unit.clone().any(|print| print.outcome.result != 0 && !print.outcome.facts.acknowledged);
@@ -44,9 +50,9 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
         let rule = if waiting { WAITING_CYCLE } else { CYCLE };
         let severity = rule.severity(copies)?;
         let mut evidence: Vec<usize> =
-            newest.clone().take(period * copies).map(|print| print.index).collect();
+            newest.clone().take(period + matching).map(|print| print.index).collect();
         evidence.sort_unstable();
-        let identity = identity(unit.map(|print| print.call));
+        let identity = Fingerprint::of_set(b"loop", &mut unit.map(|print| print.call).collect());
         Some(Sighting { rule, severity, count: copies, period, identity, evidence })
     })
 }
@@ -63,33 +69,18 @@ pub(super) fn tools(window: &Window, period: usize) -> String {
     names.join("`, `")
 }
 
-/// A unit that has stood twice, and may be going on.
-pub(super) struct UnderWay {
-    /// Its steps.
-    pub(super) period: usize,
-    /// What repeats.
-    pub(super) identity: Fingerprint,
-}
-
-/// The unit that the last steps repeat, if they repeat the ones before them.
-pub(super) fn under_way(window: &Window) -> Option<UnderWay> {
+/// Whether the last steps repeat the ones before them: a unit has stood twice, and may be going on.
+pub(super) fn is_under_way(window: &Window) -> bool {
     let sequence = || window.sequence();
-    let last = sequence().next().filter(|last| last.again)?;
+    let Some(last) = sequence().next().filter(|last| last.again) else { return false };
     // One step again and again is a repeat: a unit is longer than the run of equal steps at its end.
     let run = sequence().take(MAX_PERIOD).take_while(|print| print.equals(last)).count();
-    let period = (run + 1..=MAX_PERIOD).find(|period| {
+    (run + 1..=MAX_PERIOD).any(|period| {
         let mut compared = 0;
-        let mut pairs = sequence().zip(sequence().skip(*period)).take(*period).inspect(|_| compared += 1);
+        let mut pairs = sequence().zip(sequence().skip(period)).take(period).inspect(|_| compared += 1);
         let equal = pairs.all(|(a, b)| a.equals(b));
-        equal && compared == *period
-    })?;
-    let unit = sequence().take(period).map(|print| print.call);
-    Some(UnderWay { period, identity: identity(unit) })
-}
-
-/// What repeats is the set of its calls, so that it is one loop from wherever it is looked at.
-fn identity(unit: impl Iterator<Item = Fingerprint>) -> Fingerprint {
-    Fingerprint::of_set(b"loop", &mut unit.collect())
+        equal && compared == period
+    })
 }
 
 /// Pages in order, then the same pages from the start: one wrap over the same results.
