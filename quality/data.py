@@ -10,6 +10,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ROOT / "quality" / "runs"
 OPEN = ROOT.parent / "shared" / "traces"
 """Open runs that may be measured but not all be shipped. Absent in most checkouts."""
+OPEN_SETS = ("dev", "dev2")
+SCRIPTED = "scripted-*.jsonl"
+"""Runs of the scripted agents in `quality/agents`, which are ours."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,11 @@ class DataSet:
 
 
 def data_sets() -> list[DataSet]:
-    """The open sets where present, and always the shipped runs."""
-    sets = [data_set(name, [OPEN / f"{name}.jsonl"]) for name in ("dev", "dev2") if (OPEN / f"{name}.jsonl").exists()]
-    return sets + [data_set("shipped", sorted(SHIPPED.glob("*.jsonl")))]
+    """The open sets where present, and always the shipped runs: those of real agents, and those of scripted ones."""
+    sets = [data_set(name, [OPEN / f"{name}.jsonl"]) for name in OPEN_SETS if (OPEN / f"{name}.jsonl").exists()]
+    scripted = sorted(SHIPPED.glob(SCRIPTED))
+    real = sorted(set(SHIPPED.glob("*.jsonl")) - set(scripted))
+    return sets + [data_set("shipped", real), data_set("scripted", scripted)]
 
 
 def data_set(name: str, files: list[Path]) -> DataSet:

@@ -6,11 +6,11 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 from baselines import BASELINES
 from data import ROOT, DataSet
-from scoring import Alarms, Score, alarms_of, score
+from scoring import Alarms, Score, alarms_of, leave_one_family_out, score
 from semantic import READINGS, Embedder, NotMeasured, first_alarm
 
 OURS = "ours, loop"
@@ -27,6 +27,11 @@ class Measured:
 
     def score(self, detector: str, intervals: bool = False) -> Score:
         return score(self.data.runs, self.alarms[detector], intervals)
+
+    def left_out(self, severity: str, others: Sequence[Measured] = ()) -> Score:
+        """Leave one family out, with rules that proved themselves in another family, here or in the other sets."""
+        elsewhere = [(other.data.runs, other.found) for other in others if other is not self]
+        return score(self.data.runs, leave_one_family_out(self.data.runs, self.found, severity, elsewhere))
 
 
 def measure(data: DataSet, binary: Path, embedder: Embedder | NotMeasured) -> Measured:

@@ -5,23 +5,24 @@ from typing import Sequence
 
 from baselines import BASELINES
 from measure import OURS, OURS_WARNING, Measured
-from scoring import leave_one_family_out, score, stopped
+from scoring import stopped
 from tables import Table, number, percent, percent_span, recall_per_kind, span, steps
 
 
-def page(tables: dict[str, list[Table]], measured: Sequence[Measured], shown: Sequence[Measured]) -> str:
+def page(tables: dict[str, list[Table]], measured: Sequence[Measured], opened: Sequence[Measured]) -> str:
+    shown = opened or measured
     sections = {name: "\n".join(table.markdown() for table in group) for name, group in tables.items()}
     return f"""# How well it works on recorded runs
 
 <!-- Written by `make quality`. Change quality/page.py, not this file. -->
 
-{headline(shown)}
+{headline(measured)}
 
 ![F1 against false alarms, all detectors](quality/f1-false-alarms.svg)
 
 ## Reading
 
-{reading(shown)}
+{reading(shown, opened)}
 
 ## All detectors
 
@@ -46,6 +47,10 @@ def page(tables: dict[str, list[Table]], measured: Sequence[Measured], shown: Se
 
 {method(measured)}
 
+## How clean the sets are
+
+{LOOKS}
+
 ## What the numbers do not say
 
 - Labels are one reading each (the field `label.basis` of a run says whose: by hand, from annotations of the source, or by a language model, as all of `dev2`). Two careful people agree on about 90 % of such runs (kappa 0.77): differences near the top mean little.
@@ -53,6 +58,17 @@ def page(tables: dict[str, list[Table]], measured: Sequence[Measured], shown: Se
 - Hard healthy runs (tests run again after edits, polling, paging) are over-sampled on purpose, so false alarms are higher here than in daily work; `re-weighted` undoes that in part.
 - The runs are cut to 2,000 characters per result and carry no rounds, times or exit codes. Vetoes that need them get no chance here.
 - Whether an agent heeds a hint cannot be seen in a recording: `steps saved` is an upper bound, and `loops stopped` assumes that every hint was ignored.
+"""
+
+
+LOOKS = """Rules are made for reasons, but whoever reads runs learns them. What was looked at, in order:
+
+- `dev` was read run by run while the rules were made, and measured after each change: it is fitted.
+- The 49 scripted runs were written and recorded before any rule was changed for them. The rules of that day had F1 .83 on them, with false alarms on 8.3 % of the healthy runs: that is the honest figure for families that nobody had seen. Five of the eight misses and both false alarms have led to rules since; the figures above are no longer clean.
+- `dev2`, look 1: the list of findings and ladder steps per loop, no texts. It showed that cycles of three steps alarmed at the end of their third copy, and that strikes of loops that take turns were counted apart.
+- `dev2`, look 2: scores after a change for scripted runs (names in errors, bare exit codes). One loop was lost, and its text was read: the same call with the same exit code is a failing repeat again.
+- `dev2`, look 3: the web-shop cycles were read (they are shipped). A long cycle is told from the first step of its third copy since.
+- `dev2`, look 4: all misses and false alarms were read.
 """
 
 
@@ -68,13 +84,13 @@ def headline(shown: Sequence[Measured]) -> str:
     return "\n".join(lines)
 
 
-def reading(shown: Sequence[Measured]) -> str:
-    return "\n".join(f"- {sentence}" for m in shown for sentence in set_reading(m)) + "\n" + "\n".join(
+def reading(shown: Sequence[Measured], opened: Sequence[Measured]) -> str:
+    return "\n".join(f"- {sentence}" for m in shown for sentence in set_reading(m, opened)) + "\n" + "\n".join(
         f"- {sentence}" for sentence in kind_reading(shown)
     )
 
 
-def set_reading(m: Measured) -> list[str]:
+def set_reading(m: Measured, opened: Sequence[Measured]) -> list[str]:
     ours, warning = m.score(OURS), m.score(OURS_WARNING)
     best = max(BASELINES, key=lambda name: m.score(name).f1)
     other = m.score(best)
@@ -89,7 +105,7 @@ def set_reading(m: Measured) -> list[str]:
             f"Of the rules that are as quiet as ours or quieter, “{closest}” finds most: {percent(m.score(closest).recall, 0)} "
             f"of the loops; ours finds {percent(ours.recall, 0)}."
         )
-    left_out = score(m.data.runs, leave_one_family_out(m.data.runs, m.found, "loop"))
+    left_out = m.left_out("loop", opened)
     sentences.append(
         f"At `warning` recall rises to {number(warning.recall)} and false alarms to {percent(warning.false_alarms, 0)}: "
         f"good for a hint or a dashboard, not for a stop. Leave one family out: F1 {number(left_out.f1)}, false alarms {percent(left_out.false_alarms)}."
@@ -117,11 +133,11 @@ def method(measured: Sequence[Measured]) -> str:
     rules = "\n".join(f"| {name} | {first_line(baseline.__doc__ or '')} |" for name, baseline in BASELINES.items())
     sets = ", ".join(f"`{m.data.name}` ({len(m.data.runs)} runs)" for m in measured)
     return f"""`make quality` builds the binary, runs `loopbreaker replay --json` and the baselines of `quality/baselines.py` over {sets}, and writes this page.
-`dev` and `dev2` are open sets outside of the repository (`../shared/traces`); `shipped` are those of their runs whose licence lets them be in `quality/runs`, so anybody can repeat that part. Where the open sets are absent, only `shipped` is measured and the page goes to `target/quality/`.
+`dev` and `dev2` are open sets outside of the repository (`../shared/traces`); `shipped` are those of their runs whose licence lets them be in `quality/runs`, so anybody can repeat that part. `scripted` are runs of our own: small scripted agents (`quality/agents`) against a real shell, git, unit tests, SQLite and a web site, recorded by `quality/agents/record.py`; their labels follow from the script. Where the open sets are absent, only `shipped` and `scripted` are measured and the page goes to `target/quality/`.
 
 - **Alarm:** a run is alarmed at the first finding of the given severity. Every detector works online: a step is judged by the steps up to it.
 - **95 %:** bootstrap, 1,000 resamples of whole runs with a fixed seed, the same draws for every detector.
-- **Leave one family out:** our rules are not fitted, so there is nothing to refit per fold. Instead: in each family, findings of a rule (the `kind` of the finding and, where given, its `rule`) count only if that rule finds at least one labelled loop in some *other* family of the same set; then all families are scored together. It takes away rules that serve one family only. It does not undo that rules were thought up while reading these families.
+- **Leave one family out:** our rules are not fitted, so there is nothing to refit per fold. Instead: in each family, findings of a rule (the `kind` of the finding and, where given, its `rule`) count only if that rule finds at least one labelled loop in some *other* family of `dev` or `dev2`; then all families of the set are scored together. The stricter row asks for another family of the same set; `dev2` has few families with more than two loops, so that it mostly tells how its loops are spread. Scripted runs prove no rule. It takes away rules that serve one family only. It does not undo that rules were thought up while reading these families.
 - **Not doubtful:** without the runs whose label the reader marked as unsure.
 
 | baseline | rule |

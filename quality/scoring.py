@@ -124,17 +124,20 @@ def alarms_of(found: Found, severity: str) -> dict[str, int | None]:
     }
 
 
-def leave_one_family_out(runs: Sequence[Run], found: Found, severity: str) -> dict[str, int | None]:
+def leave_one_family_out(
+    runs: Sequence[Run], found: Found, severity: str, elsewhere: Sequence[tuple[Sequence[Run], Found]] = ()
+) -> dict[str, int | None]:
     """Alarms with, in each family, only those rules that find a labelled loop in some other family.
 
     Our rules are not fitted, so there is nothing to fit per fold. What can be asked is whether a rule
-    that speaks up in a family has proved itself anywhere else.
+    that speaks up in a family has proved itself anywhere else: in these runs, or in those of other sets.
     """
     proved: dict[str, set[str]] = defaultdict(set)
-    for run in runs:
-        if run.loop:
-            for finding in at_least(found[run.id], severity):
-                proved[rule(finding)].add(run.family)
+    for some, their in ((runs, found), *elsewhere):
+        for run in some:
+            if run.loop:
+                for finding in at_least(their[run.id], severity):
+                    proved[rule(finding)].add(run.family)
     return {
         run.id: min(
             (f["step"] for f in at_least(found[run.id], severity) if proved[rule(f)] - {run.family}),

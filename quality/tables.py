@@ -7,7 +7,7 @@ from typing import Sequence
 
 from data import Run
 from measure import OURS, OURS_WARNING, Measured
-from scoring import Score, false_per_1000_steps, leave_one_family_out, score, stopped, without_early
+from scoring import Score, false_per_1000_steps, score, stopped, without_early
 
 NONE = "–"
 EASY_FAMILY = "react-webshop"
@@ -48,16 +48,16 @@ def detectors(measured: Measured) -> Table:
     return Table(f"{title(measured)}: all detectors", header, rows)
 
 
-def ours(measured: Measured) -> Table:
-    runs, found = measured.data.runs, measured.found
+def ours(measured: Measured, opened: Sequence[Measured]) -> Table:
+    runs = measured.data.runs
     sure = [run for run in runs if not run.doubtful]
     rows = []
     for severity, name in (("loop", OURS), ("warning", OURS_WARNING)):
         alarms = measured.alarms[name]
-        left_out = leave_one_family_out(runs, found, severity)
         rows.append(score_row(f"{severity}, all", score(runs, alarms)))
         rows.append(score_row(f"{severity}, not doubtful", score(sure, alarms)))
-        rows.append(score_row(f"{severity}, leave one family out", score(runs, left_out)))
+        rows.append(score_row(f"{severity}, leave one family out", measured.left_out(severity, opened)))
+        rows.append(score_row(f"{severity}, leave one family out, this set alone", measured.left_out(severity)))
         rows.append(score_row(f"{severity}, early alarms as misses", score(runs, without_early(runs, alarms))))
         if EASY_FAMILY in {run.family for run in runs}:
             rows.append(score_row(f"{severity}, without {EASY_FAMILY}", score([r for r in runs if r.family != EASY_FAMILY], alarms)))

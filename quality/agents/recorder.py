@@ -1,6 +1,7 @@
 """What every scripted agent stands on: scenarios, and the steps that they leave behind."""
 from __future__ import annotations
 
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,8 +36,8 @@ class Session:
         self.note("user", text, None, None, None)
 
     def shown(self, text: str) -> str:
-        """What a tool said, without the name of the folder that happened to be free."""
-        return text.replace(str(self.folder), "/workspace")[:RESULT]
+        """What a tool said, without the names of folders of this machine."""
+        return text.replace(str(self.folder), "/workspace").replace(sys.base_prefix, "/usr")[:RESULT]
 
     def note(self, role: str, thought: str, tool: str | None, args: Any, result: str | None) -> None:
         if isinstance(args, dict):

@@ -24,6 +24,8 @@ const MIN_WORDS: u32 = 8;
 const SAME_QUESTION: Rule = Rule::new("same_question", Kind::Churn, 3, 4);
 /// Near-equal commands that never answered.
 const PUT_ASIDE: Rule = Rule::new("put_aside", Kind::Churn, 3, 4);
+/// Any commands that never answered, close together: what hangs is not the command.
+const ASIDE_ROW: Rule = Rule::new("aside_row", Kind::Churn, 4, 5);
 /// Commands that hang are looked into in between, so they lie further apart.
 const LONG_REACH: usize = 24;
 /// Searches that found nothing may be about quite different things, so they are never more than a warning.
@@ -155,7 +157,15 @@ pub(super) fn put_aside(window: &Window, now: &Print) -> Option<Sighting> {
             )
         },
     );
-    PUT_ASIDE.sight(|| identity(now.tool, 1), now, steps)
+    let near = PUT_ASIDE.sight(|| identity(now.tool, 1), now, steps);
+    let row = occurrences(
+        recent(window, now),
+        now,
+        |print| print.fresh_write && print.is_write(),
+        |print| Sight::same_if(is_put_aside(print) && print.tool == now.tool),
+    );
+    let row = ASIDE_ROW.sight(|| identity(now.tool, 1), now, row);
+    Sighting::strongest([near, row].into_iter().flatten())
 }
 
 /// The same question in other words, although its answers differ: an order to another agent, or a search, that names
