@@ -59,8 +59,8 @@ impl WordSet {
 pub(crate) struct Words {
     /// Every word, without regard to case.
     pub(crate) all: WordSet,
-    /// Words with a digit, and capitalised ones inside of a sentence: what tells "page 3" from "page 4" and one
-    /// person from another.
+    /// Words with a digit, quoted ones, and capitalised ones inside of a sentence: what tells "page 3" from "page 4" and
+    /// one person from another.
     pub(crate) names: WordSet,
 }
 
@@ -112,10 +112,12 @@ impl Words {
         let mut word = Word::default();
         let mut skip = false;
         let mut sentence_starts = true;
+        let mut quote = None;
         for byte in bytes {
             let letter = LETTERS[usize::from(*byte)];
             if letter != 0 && !skip {
                 word.digits |= byte.is_ascii_digit();
+                word.quoted |= quote.is_some();
                 word.capital |= byte.is_ascii_uppercase() && !sentence_starts;
                 word.letters += 1;
                 // A name is one name in whatever convention it is written: `RetryPolicy`, `retry_policy`.
@@ -125,6 +127,12 @@ impl Words {
                 continue;
             }
             skip = escaped && !skip && *byte == b'\\';
+            quote = match (quote, byte) {
+                (Some(open), byte) if open == *byte || *byte == b'\n' => None,
+                // An apostrophe inside of a word opens no quotation.
+                (None, b'\'' | b'"' | b'`') if word.is_empty() => Some(*byte),
+                _ => quote,
+            };
             sentence_starts = match byte {
                 b'.' | b'!' | b'?' | b':' | b'\n' | b'\\' => true,
                 _ => sentence_starts && word.is_empty(),
@@ -138,7 +146,7 @@ impl Words {
         if !word.is_empty() {
             self.all.add(word.hash);
             // "I" is nobody in particular.
-            if word.digits || (word.capital && word.letters > 1) {
+            if word.digits || word.quoted || (word.capital && word.letters > 1) {
                 self.names.add(word.hash);
             }
         }
@@ -152,6 +160,7 @@ struct Word {
     letters: usize,
     digits: bool,
     capital: bool,
+    quoted: bool,
 }
 
 impl Word {
@@ -162,7 +171,7 @@ impl Word {
 
 impl Default for Word {
     fn default() -> Self {
-        Self { hash: EMPTY, letters: 0, digits: false, capital: false }
+        Self { hash: EMPTY, letters: 0, digits: false, capital: false, quoted: false }
     }
 }
 
