@@ -53,6 +53,14 @@ impl Window {
         self.prints.iter().any(|print| print.form == Form::Outside && print.call == words.call)
     }
 
+    /// Whether anything came from outside after a step. No count crosses new words, so where a count asks, these are
+    /// words that had come before.
+    pub(super) fn was_answered_since(&self, step: &Print) -> bool {
+        self.newest_first()
+            .take_while(|print| print.index > step.index)
+            .any(|print| print.form == Form::Outside)
+    }
+
     /// Whether a text was answered in these very words before.
     pub(super) fn has_reply(&self, reply: u128) -> bool {
         self.prints.iter().any(|print| print.form == Form::Text && print.outcome.result == reply)
