@@ -92,12 +92,12 @@ impl KnownLoop {
     /// More faces than this are one too many to remember; the oldest goes first.
     const MAX_FACES: usize = 8;
 
-    /// Whether a finding shows this loop: by its identity, by two of the steps that prove it, or because the two take
-    /// turns.
+    /// Whether a finding shows this loop: by its identity, by two of the steps that prove it, or because both went
+    /// on at a time.
     fn is_seen_in(&self, finding: &Finding) -> bool {
         self.faces.iter().any(|face| face.identity == finding.identity)
             || finding.evidence.iter().filter(|step| self.evidence.contains(step)).take(2).count() == 2
-            || take_turns(&self.evidence, &finding.evidence)
+            || overlap(&self.evidence, &finding.evidence)
     }
 
     /// Two loops that turned out to be one.
@@ -140,26 +140,15 @@ impl KnownLoop {
     }
 }
 
-/// Whether the steps of two repeats come in turns, as in A, B, A, B, A: what repeats is then the pair of them, however
-/// much else stands in between.
-fn take_turns(one: &[usize], other: &[usize]) -> bool {
-    const TURNS: usize = 4;
-    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
-    let mut turns = 0;
-    let mut was_one = None;
-    while let (Some(a), Some(b)) = (one.peek(), other.peek()) {
-        let is_one = a <= b;
-        turns += usize::from(was_one.is_some_and(|was_one| was_one != is_one));
-        was_one = Some(is_one);
-        if is_one { one.next() } else { other.next() };
-    }
-    // Whatever is left over is one more turn of the other.
-    turns + 1 >= TURNS
+/// Whether a repeat was under way while the other one still went on: two of its steps stand before the last one of the
+/// other. An agent that is in both at a time is in one loop, however much else stands in between.
+fn overlap(known: &[usize], new: &[usize]) -> bool {
+    matches!((known.last(), new.get(1)), (Some(last), Some(second)) if second < last)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Strikes, take_turns};
+    use super::{Strikes, overlap};
     use crate::{Action, DetectorName, Finding, Fingerprint, Kind, Ladder, Severity};
 
     fn finding(identity: &str, severity: Severity, count: usize) -> Finding {
@@ -191,11 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn repeats_that_take_turns_are_one_loop() {
-        assert!(take_turns(&[1, 5, 8], &[2, 6, 9]));
-        assert!(!take_turns(&[1, 2, 3], &[4, 5, 6]), "one after the other");
-        assert!(!take_turns(&[1, 5, 8], &[6, 9, 12]), "the second began when the first was nearly over");
-        assert!(!take_turns(&[1], &[]));
+    fn repeats_that_go_on_at_a_time_are_one_loop() {
+        assert!(overlap(&[1, 5, 8], &[2, 6, 9]));
+        assert!(!overlap(&[1, 2, 3], &[4, 5, 6]), "one after the other");
+        assert!(!overlap(&[1, 5, 8], &[6, 9, 12]), "the second began when the first was nearly over");
+        assert!(!overlap(&[], &[1, 2]) && !overlap(&[1], &[0]));
     }
 
     #[test]
