@@ -205,7 +205,7 @@ impl Worker {
         if let Some(link) = self.link.as_ref().filter(|_| !case.failed()) {
             let sent = sent(looked, &case, "");
             let mut asked = Asked::of(&self.shared, &case, &sent.windows(&case.policies));
-            asked.told = link.ask(asked.ask()).await;
+            asked.told = Box::pin(link.ask(asked.ask())).await;
             if asked.told.is_none() {
                 case.degraded.insert(Part::State);
             }
@@ -213,7 +213,7 @@ impl Worker {
         }
         judge(&self.shared, settings, looked, &mut case);
         if let Some((link, refusal)) = self.link.as_ref().zip(case.ticket.take_refusal()) {
-            link.write(refusal).await;
+            Box::pin(link.write(refusal)).await;
         }
         case
     }

@@ -95,7 +95,7 @@ impl Worker {
             meaning.take_afterthought(case.located.key)
         } else {
             let (at, started) = (SystemTime::now(), Instant::now());
-            let reading = meaning.checker.check(&question).await;
+            let reading = Box::pin(meaning.checker.check(&question)).await;
             case.check = context.map(|context| told(context, at, started.elapsed(), &reading));
             Some(reading)
         };

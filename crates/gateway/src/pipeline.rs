@@ -108,7 +108,7 @@ impl Worker {
         }
         let asked = self.asked(&settings, &case, &looked, upstream);
         let given_again = match &asked {
-            Some(asked) => self.recall(&settings, asked).await,
+            Some(asked) => Box::pin(self.recall(&settings, asked)).await,
             None => None,
         };
         let mut editing = Editing::default();
@@ -193,7 +193,6 @@ impl Worker {
         dialect: Option<Dialect>,
         times: &mut Times,
     ) -> Result<(), Refused> {
-        let shared = &self.shared;
         if case.verdict.action == Action::Reject {
             return Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected));
         }
@@ -202,6 +201,20 @@ impl Worker {
         if pause.is_none() && delay.is_zero() {
             return Ok(());
         }
+        // Few requests wait, and all others need not carry the room for it.
+        Box::pin(self.wait(settings, case, pause, delay, times)).await
+    }
+
+    /// Waits until the delay is over and somebody has decided about the pause.
+    async fn wait(
+        &self,
+        settings: &Settings,
+        case: &mut Case<'_>,
+        pause: Option<Wait>,
+        delay: Duration,
+        times: &mut Times,
+    ) -> Result<(), Refused> {
+        let shared = &self.shared;
         let Some(_held) = shared.holds.enter(settings.config.throttle.max_held) else {
             return Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected));
         };
