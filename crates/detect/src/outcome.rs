@@ -113,7 +113,12 @@ impl Outcome {
         let failed = status == Some(Status::Failure);
         let class = if failed { EMPTY } else { 0 };
         let prevented = status == Some(Status::Skipped);
-        Self { result: 0, lines: 0, class, facts: Facts { known, failed, prevented, brief: true, ..Facts::default() } }
+        Self {
+            result: 0,
+            lines: 0,
+            class,
+            facts: Facts { known, failed, prevented, brief: true, ..Facts::default() },
+        }
     }
 
     fn of_normal(normal: &[u8], status: Option<Status>, asked: &str) -> Self {

@@ -192,7 +192,7 @@ impl Case<'_> {
 }
 
 /// Looks at a request with what this process knows.
-pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Case<'s> {
+pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box<Case<'s>> {
     let mut case = read(shared, settings, looked);
     judge(shared, settings, looked, &mut case);
     case
@@ -200,7 +200,7 @@ pub(crate) fn consider<'s>(shared: &Shared, settings: &'s Settings, looked: &Loo
 
 impl Worker {
     /// Looks at a request with what all processes know, where they share it.
-    pub(crate) async fn consider<'s>(&self, settings: &'s Settings, looked: &Looked<'_>) -> Case<'s> {
+    pub(crate) async fn consider<'s>(&self, settings: &'s Settings, looked: &Looked<'_>) -> Box<Case<'s>> {
         let mut case = read(&self.shared, settings, looked);
         if let Some(link) = self.link.as_ref().filter(|_| !case.failed()) {
             let sent = sent(looked, &case, "");
@@ -220,12 +220,13 @@ impl Worker {
 }
 
 /// Reads what a request says. Whatever fails in here, the request goes on: a bug of ours is no reason to stop an agent.
-fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Case<'s> {
+fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box<Case<'s>> {
     let trusted =
         shared.trusts_tenant_header.load(Ordering::Relaxed) || settings.config.admin.trust_tenant_header;
     let header = trusted.then_some(&*settings.config.admin.tenant_header);
     let caller = Caller::of(looked.headers, looked.query, header, looked.provider);
-    let mut case = Case {
+    // It is boxed once: everything that handles it would carry it about otherwise.
+    let mut case = Box::new(Case {
         tenant: shared.tenants.of(&caller),
         agent: caller.agent().into(),
         session: Arc::default(),
@@ -253,7 +254,7 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Cas
         thread: None,
         now: shared.now(),
         today: today(),
-    };
+    });
     case.catching(shared, |case| hear(shared, settings, looked, &caller, case));
     case
 }

@@ -121,7 +121,7 @@ impl Worker {
         } else {
             editing = self.edit(&settings, &mut case, &looked, &destination);
         }
-        let sending = Sending {
+        let sending = Box::new(Sending {
             worker: self,
             settings: &settings,
             destination: &destination,
@@ -133,7 +133,7 @@ impl Worker {
             dialect,
             web_socket,
             asked,
-        };
+        });
         match given_again {
             Some(stored) => sending.give_again(&stored),
             None => sending.send(start, editing).await,

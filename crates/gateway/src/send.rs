@@ -45,7 +45,7 @@ pub(crate) struct Sending<'r> {
     pub(crate) destination: &'r Destination,
     pub(crate) method: &'r Method,
     pub(crate) headers: &'r HeaderMap,
-    pub(crate) case: Case<'r>,
+    pub(crate) case: Box<Case<'r>>,
     pub(crate) times: Times,
     pub(crate) record: Record,
     pub(crate) dialect: Option<Dialect>,
@@ -57,7 +57,7 @@ pub(crate) struct Sending<'r> {
 
 impl Sending<'_> {
     /// Sends it and passes its answer on.
-    pub(crate) async fn send(mut self, start: Start, mut editing: Editing) -> Response<Reply> {
+    pub(crate) async fn send(mut self: Box<Self>, start: Start, mut editing: Editing) -> Response<Reply> {
         let shared = &self.worker.shared;
         let upstream = self.settings.upstream(self.destination.provider, self.destination.route);
         let breaker = shared.breaker(&upstream.origin, self.settings);

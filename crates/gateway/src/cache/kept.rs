@@ -102,7 +102,9 @@ mod tests {
 
     fn recorded(pieces: &[Vec<u8>], limit: usize) -> Option<Vec<Vec<u8>>> {
         let mut recording = Recording::new(limit, true);
-        pieces.iter().for_each(|piece| recording.take(piece));
+        for piece in pieces {
+            recording.take(piece);
+        }
         let replay = Replay { kept: recording.finish()?, next: 0 };
         Some(replay.map(|piece| piece.to_vec()).collect())
     }
