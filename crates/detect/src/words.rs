@@ -285,6 +285,29 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_one_name_in_every_convention_of_writing() {
+        let words = |text| Words::of_text(text).all;
+        assert_eq!(words("class RetryPolicy"), words("class retry_policy"));
+        assert_ne!(words("retry_policy"), words("retry_police"));
+    }
+
+    #[test]
+    fn what_is_quoted_is_a_name() {
+        let open = Words::of_text("select total from orders where state = 'open'");
+        let paid = Words::of_text("select total from orders where state = 'paid'");
+        assert!(open.likeness_of_names(&paid) < 0.1);
+        assert_eq!(Words::of_text("don't stop, it's fine").names.len(), 0, "an apostrophe quotes nothing");
+    }
+
+    #[test]
+    fn a_name_in_another_case_is_no_new_name() {
+        let likeness = |a, b| Words::of_text(a).likeness_of_names(&Words::of_text(b));
+        assert!(likeness("look for Dora there", "look for dora there") > 0.9);
+        assert!(likeness("look for Dora there", "look for Cleo there") < 0.1);
+        assert!(likeness("look there", "look here") > 0.9, "neither names anything");
+    }
+
+    #[test]
     fn runs_of_digits_fall_together() {
         assert_eq!(hash_without_digits(b"page 3 of 10"), hash_without_digits(b"page 14 of 7"));
         assert_ne!(hash_without_digits(b"page 3"), hash_without_digits(b"page x"));

@@ -1,9 +1,13 @@
 use super::Outcome;
 use crate::normalise::Normaliser;
-use crate::step::Status;
+use crate::step::{Status, Step};
 
 fn read(result: &str) -> Outcome {
-    Outcome::read(Some(result), None, Normaliser::built_in())
+    Outcome::of(result)
+}
+
+fn read_with(result: Option<&str>, status: Status) -> Outcome {
+    Outcome::read(&Step { result, status: Some(status), ..Step::default() }, Normaliser::built_in())
 }
 
 #[test]
@@ -40,9 +44,8 @@ fn plain_answers_are_none() {
 
 #[test]
 fn the_callers_status_counts_more_than_words() {
-    let status = |status| Outcome::read(Some("all fine"), Some(status), Normaliser::built_in());
-    assert!(status(Status::Failure).facts.failed);
-    assert!(!Outcome::read(Some("Error: x"), Some(Status::Success), Normaliser::built_in()).facts.failed);
+    assert!(read_with(Some("all fine"), Status::Failure).facts.failed);
+    assert!(!read_with(Some("Error: x"), Status::Success).facts.failed);
 }
 
 #[test]
@@ -67,7 +70,7 @@ fn the_end_of_a_long_text_is_read_too() {
 
 #[test]
 fn a_failure_that_came_without_words_has_a_class_too() {
-    let failed = Outcome::read(None, Some(Status::Failure), Normaliser::built_in());
+    let failed = read_with(None, Status::Failure);
     assert!(failed.facts.failed && failed.class != 0);
 }
 
@@ -85,6 +88,39 @@ fn an_error_class_folds_names_numbers_and_paths() {
     assert_eq!(class("KeyError: 17"), class("KeyError: 4"));
     assert_eq!(class("Error: bad arguments {'a': {}}: none"), class("Error: bad arguments {'': ''}: none"));
     assert_ne!(class("KeyError: 17"), class("IndexError: 17"));
+}
+
+#[test]
+fn what_an_error_quotes_of_its_call_is_no_part_of_its_class() {
+    let class = |asked: &str, answer: &str| {
+        let step = Step::call("sql", asked).answered(answer, None);
+        Outcome::read(&step, Normaliser::built_in()).class
+    };
+    let rating = class(r#"{"query":"select rating from items"}"#, "Error: no such column: rating");
+    assert_eq!(rating, class(r#"{"query":"select stars from items"}"#, "Error: no such column: stars"));
+    assert_ne!(rating, class(r#"{"query":"select x from stars"}"#, "Error: no such table: stars"));
+    assert_ne!(rating, class("{}", "Error: no such column: rating"), "it was not asked for");
+}
+
+#[test]
+fn a_bare_exit_code_explains_nothing() {
+    assert!(read("0\n[exit code 1]").facts.unexplained);
+    assert!(!read("error: no such file\n[exit code 1]").facts.unexplained);
+    assert!(!read("0").facts.unexplained);
+}
+
+#[test]
+fn lines_in_another_order_are_the_same_answer() {
+    assert!(read("a.rs ok\nb.rs failed\n").answers_as(&read("b.rs failed\na.rs ok\n")));
+    assert!(!read("a.rs ok\nb.rs failed").answers_as(&read("a.rs failed\nb.rs ok")));
+    assert!(!read("a").answers_as(&read("b")), "one line has no order");
+    assert!(!read("a\na\nb").answers_as(&read("a\nb\nb")));
+}
+
+#[test]
+fn a_line_without_words_does_not_make_an_answer_empty() {
+    assert!(!read(".\n..\nsrc").facts.empty);
+    assert!(read("---\n").facts.empty);
 }
 
 #[test]
@@ -117,7 +153,7 @@ fn passing_reasons_are_transient() {
 fn only_a_short_answer_that_is_no_success_is_transient() {
     let page = format!("How to handle rate limits\n{}", "Wait, then try again later.\n".repeat(60));
     assert!(!read(&page).facts.transient);
-    let fine = Outcome::read(Some("timeout is set to 30"), Some(Status::Success), Normaliser::built_in());
+    let fine = read_with(Some("timeout is set to 30"), Status::Success);
     assert!(!fine.facts.transient);
 }
 
