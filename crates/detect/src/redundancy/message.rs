@@ -1,7 +1,7 @@
 //! Findings in words, for the model and for the person on call.
 
 use crate::finding::Kind;
-use crate::redundancy::sighting::Sighting;
+use crate::redundancy::sighting::{Rule, Sighting};
 use crate::step::Step;
 
 /// What repeated, how often, and why that is no progress.
@@ -28,7 +28,11 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
             "one_answer" => {
                 format!("`{tool}` gave the same answer {count} times, however its arguments were varied")
             }
+            "same_change" => {
+                format!("`{tool}` made nearly the same change {count} times, and nothing looked at it in between")
+            }
             "put_aside" => format!("nearly the same command was put aside {count} times before it answered"),
+            "aside_row" => format!("{count} commands close together were put aside before they answered"),
             "nothing_found" => format!("`{tool}` found nothing {count} times in a row"),
             "failing_everywhere" => format!("the same failure came back {count} times, whatever was called"),
             _ => format!("`{tool}` failed in the same way {count} times, however its arguments were varied"),
@@ -59,13 +63,20 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
     text
 }
 
-/// The nearest thing that would have kept a finding of this kind from being made.
-pub(super) const fn prevented_by(kind: Kind) -> &'static str {
-    match kind {
+/// The nearest thing that would have kept a finding of this rule from being made.
+pub(super) fn prevented_by(rule: Rule) -> &'static str {
+    match rule.kind {
         Kind::Repeat => "another result, or a successful change to something the call reads",
         Kind::FailingRepeat => "another error, a success, or a successful change to something the call reads",
         Kind::Cycle => "another call or another result inside the cycle, or new words from the user",
-        Kind::Churn => "another outcome, a success, or a successful change in between",
+        Kind::Churn => match rule.name {
+            "same_question" => "an order that names something new, or a change in between",
+            "one_answer" => "another answer, or a question that names something else",
+            "same_change" => "another content, or a look at what was written",
+            "put_aside" | "aside_row" => "a command that answers, or a successful change in between",
+            "nothing_found" => "a search that finds something",
+            _ => "another error, a success, or a successful change in between",
+        },
         Kind::Oscillation => "a content that has not stood there before",
         Kind::Sweep => "a new page, or a page whose content had changed",
         Kind::StalePoll => "an answer that moves",

@@ -99,7 +99,7 @@ impl Sighting {
             identity: self.identity,
             evidence: self.evidence,
             message,
-            prevented_by: message::prevented_by(self.rule.kind),
+            prevented_by: message::prevented_by(self.rule),
         }
     }
 }

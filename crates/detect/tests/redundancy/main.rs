@@ -2,6 +2,7 @@
 
 mod kinds;
 mod properties;
+mod reasons;
 mod script;
 mod sweeps;
 mod thresholds;

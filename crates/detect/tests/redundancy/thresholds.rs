@@ -72,13 +72,23 @@ fn a_retry_is_reported_at_the_third_passing_failure() {
 }
 
 #[test]
-fn a_cycle_is_found_once_per_copy_from_the_second_on() {
+fn a_long_cycle_is_found_with_each_step_of_its_third_copy() {
     let run = times(4, &[read("a", "A"), read("b", "B"), read("c", "C")]);
     let found = findings(&run);
     let cycles: Vec<_> = found.iter().filter(|finding| finding.kind == Kind::Cycle).collect();
     let seen: Vec<_> = cycles.iter().map(|cycle| (cycle.step, cycle.count, cycle.severity)).collect();
     let (warning, certain) = (Severity::Warning, Severity::Loop);
-    assert_eq!(seen, [(5, 2, warning), (8, 3, certain), (11, 4, certain)]);
+    let third = [(6, 3, certain), (7, 3, certain), (8, 3, certain)];
+    let fourth = [(9, 4, certain), (10, 4, certain), (11, 4, certain)];
+    assert_eq!(seen, [&[(5, 2, warning)][..], &third, &fourth].concat());
+}
+
+#[test]
+fn a_short_cycle_is_found_once_per_copy() {
+    let found = findings(&times(4, &[read("a", "A"), read("b", "B")]));
+    let cycles = found.iter().filter(|finding| finding.kind == Kind::Cycle);
+    let seen: Vec<_> = cycles.map(|cycle| (cycle.step, cycle.count)).collect();
+    assert_eq!(seen, [(3, 2), (5, 3), (7, 4)]);
 }
 
 #[test]
@@ -120,11 +130,11 @@ fn one_failure_from_every_tool_is_churn_at_the_fifth() {
 }
 
 #[test]
-fn one_answer_to_many_spellings_is_churn_at_the_sixth() {
-    let run = ["foo bar", "bar foo", "foo|bar", "bar|foo", "foo.*bar", "(foo|bar)"]
+fn one_answer_to_many_spellings_is_churn_at_the_fourth() {
+    let run = ["foo bar", "bar foo", "foo|bar", "bar|foo"]
         .map(|pattern| call("grep", &format!("{{\"pattern\":{pattern:?}}}"), "three lines in two files"));
-    assert_eq!(verdict(&run[..3]), None);
-    assert_eq!(verdict(&run[..5]), Some(Severity::Warning));
+    assert_eq!(verdict(&run[..2]), None);
+    assert_eq!(verdict(&run[..3]), Some(Severity::Warning));
     assert_eq!(loops(&run), [Kind::Churn]);
 }
 
@@ -181,18 +191,17 @@ fn like_words_are_a_monologue_at_the_fourth() {
 }
 
 #[test]
-fn one_canned_reply_is_enough_at_the_fifth() {
+fn one_canned_reply_is_enough_at_the_fourth() {
     let texts = [
         "Is there anything else that I should do?",
         "Thank you for working with me on this.",
         "It was a pleasure to explore the problem.",
         "Should more come up, tell me.",
         "Farewell and good luck!",
-        "Nothing remains, so this concludes everything.",
     ];
     let run = texts.map(|text| Line { result: Some("Please go on.".into()), ..says(text) });
     // The first reply was news.
-    assert_eq!(verdict(&run[..5]), Some(Severity::Warning));
+    assert_eq!(verdict(&run[..4]), Some(Severity::Warning));
     assert_eq!(loops(&run), [Kind::Monologue]);
 }
 
