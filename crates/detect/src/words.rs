@@ -99,10 +99,11 @@ impl Words {
     /// another case or at the start of a sentence, is no new name.
     pub(crate) fn likeness_of_names(&self, other: &Self) -> f32 {
         let (mut shared, mut all) = (0, 0);
-        for lane in 0..16 {
-            let named = self.names.0[lane] | other.names.0[lane];
-            shared += (named & self.all.0[lane] & other.all.0[lane]).count_ones();
-            all += named.count_ones();
+        let names = self.names.0.iter().zip(&other.names.0);
+        let words = self.all.0.iter().zip(&other.all.0);
+        for ((a, b), (mine, yours)) in names.zip(words) {
+            shared += ((a | b) & mine & yours).count_ones();
+            all += (a | b).count_ones();
         }
         if all == 0 { 1.0 } else { shared as f32 / all as f32 }
     }

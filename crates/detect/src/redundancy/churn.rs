@@ -100,7 +100,7 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
     ONE_ANSWER.sight(|| identity(now.tool, now.outcome.result), now, steps)
 }
 
-/// Nearly the same written to the same place, or run, again: a change that is neither looked at nor built upon is none.
+/// Nearly the same written to the same place, or run, in a row: a change that nothing looks at is none.
 fn same_change(window: &Window, now: &Print) -> Option<Sighting> {
     if window.vocabulary.count(&now.words) < MIN_WORDS {
         return None;
@@ -115,8 +115,9 @@ fn same_change(window: &Window, now: &Print) -> Option<Sighting> {
     let steps = occurrences(
         recent(window, now),
         now,
-        |print| print.may_change(now) && !again(print),
-        |print| Sight::same_if(again(print)),
+        // Whatever else is done in between may look at it.
+        |print| !again(print),
+        |_| Sight::Same,
     );
     SAME_CHANGE.sight(|| identity(now.tool, now.outcome.result), now, steps)
 }

@@ -29,7 +29,9 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
                 format!("`{tool}` gave the same answer {count} times, however its arguments were varied")
             }
             "same_change" => {
-                format!("`{tool}` made nearly the same change {count} times, and nothing looked at it in between")
+                format!(
+                    "`{tool}` made nearly the same change {count} times, and nothing looked at it in between"
+                )
             }
             "put_aside" => format!("nearly the same command was put aside {count} times before it answered"),
             "aside_row" => format!("{count} commands close together were put aside before they answered"),
