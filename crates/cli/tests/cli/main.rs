@@ -20,5 +20,6 @@ mod page;
 mod pipes;
 mod probe;
 mod quality;
+mod semantic;
 mod served;
 mod table;

@@ -25,4 +25,5 @@ mod provider;
 mod redis;
 mod safety;
 mod talk;
+mod traces;
 mod wire;

@@ -107,6 +107,27 @@ fn the_guard_blocks_a_paused_session_and_repeats() {
 }
 
 #[test]
+fn the_guard_says_since_when_an_answer_holds() {
+    let server = Server::start();
+    let outcome = |tool: &str, path: &str| {
+        let outcome = json!({ "session_id": "run", "tool": tool, "args": { "path": path }, "result": "x" });
+        assert_eq!(server.post("/guard/outcome", &outcome).0, 200);
+    };
+    let since = |session: &str| {
+        let check = json!({ "session_id": session, "tool": "read_file", "args": { "path": "a" } });
+        let (_, answer) = server.post("/guard/check", &check);
+        assert_eq!(answer["allowed"], true);
+        answer.get("unchanged_since").cloned()
+    };
+    outcome("read_file", "b");
+    outcome("read_file", "a");
+    assert_eq!(since("run"), Some(json!(2)));
+    assert_eq!(since("another"), None);
+    outcome("write_file", "c");
+    assert_eq!(since("run"), None);
+}
+
+#[test]
 fn outcomes_become_findings_of_the_session() {
     let server = Server::start();
     server.accept(&in_session(1, "run"));

@@ -11,7 +11,7 @@ use super::body::tests::protobuf_as_json;
 use super::span::tests::full_record;
 use super::{SpanSettings, Spans};
 use crate::log::Log;
-use crate::{Metrics, Part, Record, SpanResult};
+use crate::{Check, Metrics, Part, Record, SpanResult, TraceContext};
 use collector::{Collector, Reply};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -70,6 +70,47 @@ fn spans_arrive_as_json() {
     assert_ne!(second["spanId"], first["spanId"]);
     assert_eq!(metrics.spans(SpanResult::Exported), 2);
     assert!(!is_degraded(&metrics));
+}
+
+/// A check at this place of a trace.
+fn check(context: TraceContext) -> Check {
+    let (at, took) = (full_record().at, Duration::from_millis(7));
+    Check { context, at, took, result: "embedded", reason: None, similarity: Some(0.97) }
+}
+
+#[test]
+fn a_check_is_a_span_below_its_request() {
+    let collector = Collector::start([]);
+    let (spans, metrics) = start(&[(OWN, &collector.url()), (PROTOCOL, "http/json")]);
+    let context = spans.check_context(None).unwrap();
+    spans.request(&Arc::new(Record { ids: None, check: Some(check(context)), ..full_record() }));
+    assert!(spans.flush(PATIENCE));
+    let body: Json = serde_json::from_slice(&collector.next().body).unwrap();
+    let [request, check] = &spans_in(&body)[..] else { panic!("a request and its check are two spans") };
+    assert_eq!(check["name"], "check_loop");
+    assert_eq!((&check["traceId"], &check["parentSpanId"]), (&request["traceId"], &request["spanId"]));
+    assert_eq!((&request["kind"], &check["kind"]), (&json!(3), &json!(1)));
+    let result = json!({"key": "loopbreaker.check.result", "value": {"stringValue": "embedded"}});
+    assert!(check["attributes"].as_array().unwrap().contains(&result));
+    assert_eq!(metrics.spans(SpanResult::Exported), 2);
+}
+
+#[test]
+fn a_check_for_another_process_belongs_below_the_span_that_asked_for_it() {
+    let collector = Collector::start([]);
+    let (spans, _) = start(&[(OWN, &collector.url()), (PROTOCOL, "http/json")]);
+    let caller = full_record().ids.unwrap();
+    let context = spans.check_context(Some(&caller)).unwrap();
+    spans.served_check(check(context), Some(&caller));
+    let unsampled = TraceContext { sampled: false, ..caller };
+    let context = spans.check_context(Some(&unsampled)).unwrap();
+    spans.served_check(check(context), Some(&unsampled));
+    assert!(spans.flush(PATIENCE));
+    let body: Json = serde_json::from_slice(&collector.next().body).unwrap();
+    let [served] = &spans_in(&body)[..] else { panic!("who keeps no trace is told nothing of") };
+    assert_eq!(served["traceId"], "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!((&served["parentSpanId"], &served["kind"]), (&json!("b7ad6b7169203331"), &json!(2)));
+    assert!(Spans::off().check_context(Some(&caller)).is_none());
 }
 
 #[test]
