@@ -87,7 +87,7 @@ pub use fingerprint::{Fingerprint, Request};
 pub use guard::{Guard, GuardReport, GuardSession, GuardVerdict};
 pub use identical_request::{IdenticalRequest, RequestCount};
 pub use ladder::{Action, Ladder};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Upshot};
 pub use pattern::ToolPattern;
 pub use redundancy::{Chant, Foresight, Redundancy, RedundancyRules};
 pub use replay::{Replay, ReplayRules, Report, Wasted};

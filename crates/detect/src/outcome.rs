@@ -31,6 +31,15 @@ pub struct Outcome {
     pub(crate) facts: Facts,
 }
 
+/// What came of a call, as far as two calls can be compared by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Upshot {
+    /// It failed, in a way that has this hash: names, numbers and paths aside.
+    Failed(u64),
+    /// It gave a result that has this hash: what changes on every run aside.
+    Gave(u128),
+}
+
 /// Facts read off a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which may hold or not")]
@@ -92,6 +101,28 @@ impl Outcome {
     /// Whether two calls were answered alike: in the same words, or in the same lines in another order.
     pub(crate) const fn answers_as(&self, other: &Self) -> bool {
         self.result == other.result || (self.lines != 0 && self.lines == other.lines)
+    }
+
+    /// What two outcomes are compared by; `None` when nothing can be told by this one: trouble that passes, a call that
+    /// never ran or has not ended, an empty answer, a bare "ok".
+    ///
+    /// ```
+    /// use loopbreaker::{Outcome, Upshot};
+    /// let failure = Outcome::of("Error: no such file or directory: a.txt").upshot();
+    /// assert!(matches!(failure, Some(Upshot::Failed(_))));
+    /// assert_eq!(failure, Outcome::of("Error: no such file or directory: b.txt").upshot());
+    /// assert_ne!(Outcome::of("3 files changed").upshot(), Outcome::of("4 files changed").upshot());
+    /// assert_eq!(Outcome::of("").upshot(), None);
+    /// ```
+    pub fn upshot(&self) -> Option<Upshot> {
+        let facts = &self.facts;
+        if !facts.known || facts.transient || facts.prevented || facts.in_progress || facts.put_aside {
+            return None;
+        }
+        if facts.failed_plainly && self.class != 0 {
+            return Some(Upshot::Failed(self.class));
+        }
+        (!facts.empty && !facts.acknowledged).then_some(Upshot::Gave(self.result))
     }
 
     /// Reads the result of a step with the rules of its tool.

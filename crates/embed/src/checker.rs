@@ -27,12 +27,12 @@ use crate::sidecars::{AddressError, SidecarAddress, Sidecars};
 /// its limit. The handle is cheap to clone.
 ///
 /// ```
-/// use loopbreaker_embed::{Checker, CheckerOptions, How, Question, Rule};
+/// use loopbreaker_embed::{Checker, CheckerOptions, How, Question, Results, Rule};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let checker = Checker::new(CheckerOptions::default()).unwrap();
 /// let question = Question {
-///     tenant: "acme", session: "run-1", text: "let me look at the logs", results: 7, threshold: 0.95, rule: Rule::Intent,
+///     tenant: "acme", session: "run-1", text: "let me look at the logs", results: Results::Gave(7), threshold: 0.95, rule: Rule::Intent,
 ///     trace: None,
 /// };
 /// assert_eq!(checker.check(&question).await.severity, None);
@@ -330,7 +330,7 @@ impl Inner {
     ) -> Reading {
         let may_count = |earlier: &&Earlier| match question.rule {
             Rule::Literal => true,
-            Rule::Intent => earlier.has_same_names(),
+            Rule::Intent => earlier.may_mean_the_same(),
         };
         let candidates: Vec<&Earlier> = said.earlier.iter().filter(may_count).collect();
         if candidates.is_empty() {

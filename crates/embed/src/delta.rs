@@ -1,19 +1,26 @@
 //! What a request adds to its conversation, in words that can be compared with what was added before.
 
-use loopbreaker::{Role, Severity, Step};
-use xxhash_rust::xxh3::xxh3_64;
+use loopbreaker::{Outcome, Role, Severity, Step, Upshot};
+use xxhash_rust::xxh3::xxh3_128;
 
-use crate::reading::{How, Reading};
+use crate::reading::{How, Reading, Results};
 
-/// The newest words and tool calls of a conversation, and what came back.
+/// The newest deed of an agent: the calls of one round, or the words of an answer without any; and what came of it.
+///
+/// Where tools are called, the calls are the intent. The thoughts around them are worded anew each time, and would only
+/// make equal deeds look different and different ones alike.
 #[derive(Debug, Default)]
 pub struct Delta {
-    /// The words.
+    /// The calls, or the words.
     pub text: String,
-    /// A hash of the results: equal ones are unchanged results.
-    pub results: u64,
+    /// What came of it.
+    pub results: Results,
     /// Whether tools were called.
     pub has_calls: bool,
+    /// Whether an agent spoke, and not a person before any agent did.
+    by_agent: bool,
+    /// Whether somebody has replied.
+    is_replied: bool,
     round: Option<u64>,
 }
 
@@ -21,20 +28,58 @@ impl Delta {
     /// More than this is not compared: an embedding sees the first and the last words only.
     const MAX: usize = 8 << 10;
 
+    /// Whether a step begins another delta: a new round of an agent does, and words from outside do unless they reply
+    /// to one.
+    pub fn ends_before(&self, step: &Step<'_>) -> bool {
+        match step.role {
+            Role::Agent(_) => step.round.is_none() || step.round != self.round || self.is_replied,
+            Role::Outside => !self.by_agent,
+            Role::Compaction => true,
+        }
+    }
+
     /// One more step. A new round begins anew, so that of a long transcript only the end is left.
     pub fn take(&mut self, step: &Step<'_>) {
-        if step.round.is_none() || step.round != self.round {
+        if self.ends_before(step) {
             *self = Self { round: step.round, ..Self::default() };
         }
-        self.say(step.thought);
-        if matches!(step.role, Role::Agent(_)) {
-            self.say(step.tool);
-            self.say(step.args);
-            self.has_calls |= step.tool.is_some();
-            if let Some(result) = step.result {
-                self.results = self.results.rotate_left(7) ^ xxh3_64(result.as_bytes());
+        match step.role {
+            Role::Agent(_) => {
+                self.by_agent = true;
+                if step.tool.is_some() {
+                    if !std::mem::replace(&mut self.has_calls, true) {
+                        self.text.clear();
+                    }
+                    self.say(step.tool);
+                    self.say(step.args);
+                    self.learn(step.result.and_then(|result| Outcome::of(result).upshot()));
+                } else if !self.has_calls {
+                    self.say(step.thought);
+                }
             }
+            // What a person or the environment says to an answer is what came of it.
+            Role::Outside if self.by_agent => {
+                self.is_replied = true;
+                let reply = step.thought.unwrap_or_default();
+                self.learn(Some(Upshot::Gave(xxh3_128(reply.trim().as_bytes()))));
+            }
+            Role::Outside => self.say(step.thought),
+            Role::Compaction => {}
         }
+    }
+
+    fn learn(&mut self, upshot: Option<Upshot>) {
+        let mix = |before: u64, next: u64| before.rotate_left(7) ^ next;
+        self.results = match (self.results, upshot) {
+            (Results::Unclear, _) | (_, None) => Results::Unclear,
+            (Results::None, Some(Upshot::Failed(class))) => Results::Failed(class),
+            (Results::Failed(before), Some(Upshot::Failed(class))) => Results::Failed(mix(before, class)),
+            (Results::None, Some(Upshot::Gave(result))) => Results::Gave(result as u64),
+            (Results::Gave(before) | Results::Failed(before), Some(Upshot::Gave(result))) => {
+                Results::Gave(mix(before, result as u64))
+            }
+            (Results::Gave(before), Some(Upshot::Failed(class))) => Results::Gave(mix(before, class)),
+        };
     }
 
     /// One more step of a conversation that is compared as a whole, as the design document does. Of a long one the
@@ -59,13 +104,13 @@ impl Delta {
     }
 
     /// What a reading of it means. One call that resembles another is how all work goes on, so only a loop of calls is
-    /// worth telling; and where `redundancy` looks at the same steps, equal ones are left to it: it knows a poll that
-    /// moves from a loop.
+    /// worth telling; an answer that carries code is a piece of work, however like the last one it looks; and where
+    /// `redundancy` looks at the same steps, equal ones are left to it: it knows a poll that moves from a loop.
     pub fn severity(&self, reading: &Reading, has_redundancy: bool) -> Option<Severity> {
         let is_known_elsewhere = has_redundancy && reading.how == How::Exact;
-        reading
-            .severity
-            .filter(|severity| !is_known_elsewhere && (!self.has_calls || *severity == Severity::Loop))
+        let is_work = !self.has_calls && self.text.contains("```");
+        let severity = reading.severity.filter(|_| !is_known_elsewhere && !is_work)?;
+        (!self.has_calls || severity == Severity::Loop).then_some(severity)
     }
 
     fn say(&mut self, words: Option<&str>) {
@@ -86,7 +131,7 @@ impl Delta {
 mod tests {
     use loopbreaker::Step;
 
-    use super::Delta;
+    use super::{Delta, Results};
 
     #[test]
     fn only_the_newest_round_is_left_of_a_long_transcript() {
@@ -97,16 +142,49 @@ mod tests {
         assert_eq!(delta.text, "ls\n{\"path\":\"b\"}\ncat\n{\"path\":\"c\"}");
     }
 
+    fn of<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> Delta {
+        let mut delta = Delta::default();
+        steps.into_iter().for_each(|step| delta.take(&step));
+        delta
+    }
+
+    #[test]
+    fn where_tools_are_called_the_calls_are_the_intent() {
+        let thinking = Step { thought: Some("let me see"), ..Step::call("ls", r#"{"path":"a"}"#) };
+        assert_eq!(of([thinking.in_round(1)]).text, "ls\n{\"path\":\"a\"}");
+        assert_eq!(
+            of([Step::said("let me see").in_round(1), Step::call("ls", "{}").in_round(1)]).text,
+            "ls\n{}"
+        );
+        assert_eq!(of([Step::said("let me see").in_round(1)]).text, "let me see");
+    }
+
     #[test]
     fn other_results_are_told_apart_and_are_no_words() {
-        let of = |result| {
-            let mut delta = Delta::default();
-            delta.take(&Step::call("ls", "{}").answered(result, None).in_round(1));
-            delta
-        };
-        assert_eq!(of("a").text, of("b").text);
-        assert_ne!(of("a").results, of("b").results);
-        assert_eq!(of("a").results, of("a").results);
+        let gave = |result| of([Step::call("ls", "{}").answered(result, None).in_round(1)]);
+        assert_eq!(gave("a.txt is here").text, gave("b.txt is here").text);
+        assert_ne!(gave("a.txt is here").results, gave("b.txt is here").results);
+        assert_eq!(gave("a.txt is here").results, gave("a.txt is here").results);
+    }
+
+    #[test]
+    fn failures_of_one_kind_are_the_same_and_trouble_that_passes_says_nothing() {
+        let gave = |result| of([Step::call("cat", "{}").answered(result, None).in_round(1)]).results;
+        let missing = gave("Error: no such file or directory: a.txt");
+        assert!(matches!(missing, Results::Failed(_)), "{missing:?}");
+        assert_eq!(missing, gave("Error: no such file or directory: b.txt"));
+        assert_eq!((gave(""), gave("ok")), (Results::Unclear, Results::Unclear));
+        assert_eq!(gave("Error: 429 Too Many Requests"), Results::Unclear);
+    }
+
+    #[test]
+    fn a_reply_is_what_came_of_an_answer() {
+        let said = |reply| of([Step::said("shall I go on?").in_round(1), Step::heard(reply)]);
+        assert_eq!(said("yes").text, "shall I go on?");
+        assert_eq!(said("yes").results, said("yes").results);
+        assert_ne!(said("yes").results, said("no").results);
+        assert_eq!(of([Step::heard("fix the build")]).text, "fix the build");
+        assert_eq!(of([Step::heard("fix it"), Step::heard("please")]).text, "please");
     }
 
     #[test]

@@ -34,6 +34,6 @@ pub use history::{
     RedisStack, open_history,
 };
 pub use model::{Engine, ModelOptions};
-pub use reading::{Degraded, How, Question, Reading, Rule, Skipped};
+pub use reading::{Degraded, How, Question, Reading, Results, Rule, Skipped};
 pub use sidecar::{Observer, OptionsError, Served, SidecarError, SidecarOptions, serve, serve_observed};
 pub use sidecars::{AddressError, SidecarAddress};

@@ -13,8 +13,8 @@ pub struct Question<'a> {
     pub session: &'a str,
     /// The newest words and tool calls.
     pub text: &'a str,
-    /// A hash of the tool results that came with them; equal hashes are unchanged results.
-    pub results: u64,
+    /// What came of them.
+    pub results: Results,
     /// Two texts above this similarity say the same.
     pub threshold: f64,
     /// What makes a loop of similar texts.
@@ -23,10 +23,32 @@ pub struct Question<'a> {
     pub trace: Option<&'a str>,
 }
 
+/// What came back after a delta, as far as it can be compared with what came back before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Results {
+    /// Nothing: there was no call, and nobody has replied.
+    #[default]
+    None,
+    /// Nothing that tells anything: trouble that passes, an empty answer, a bare "ok".
+    Unclear,
+    /// Results, or a reply, with this hash.
+    Gave(u64),
+    /// Every call failed, in ways that have this hash.
+    Failed(u64),
+}
+
+impl Results {
+    /// Whether nothing new came.
+    pub(crate) fn unchanged_since(self, before: Self) -> bool {
+        self == before && self != Self::Unclear
+    }
+}
+
 /// What makes a loop of similar texts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Rule {
     /// Two or more similar ones with the same names, numbers and paths and with unchanged results; one is a warning.
+    /// Where both failed in the same way the names may be others: they made no difference.
     /// Texts that cannot be part of one are not embedded, so `max_similarity` leaves them out.
     #[default]
     Intent,
@@ -158,7 +180,7 @@ impl Reading {
         similar: usize,
         earlier: &[Earlier],
     ) -> Self {
-        let same = earlier.iter().filter(|earlier| earlier.has_same_names());
+        let same = earlier.iter().filter(|earlier| earlier.may_mean_the_same());
         let unchanged = same.clone().filter(|earlier| earlier.same_results).count();
         let votes = Votes {
             max_similarity,
@@ -186,7 +208,7 @@ impl Votes {
             return;
         }
         self.similar += 1;
-        if let Some(earlier) = earlier.filter(|earlier| earlier.has_same_names()) {
+        if let Some(earlier) = earlier.filter(|earlier| earlier.may_mean_the_same()) {
             self.same_intent += 1;
             self.unchanged += usize::from(earlier.same_results);
         }

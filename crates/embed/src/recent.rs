@@ -8,6 +8,7 @@ use loopbreaker::{Delta, Semantic, SemanticConfig, Timestamp};
 use lru::LruCache;
 
 use crate::desk::Vector;
+use crate::reading::Results;
 use crate::words::Words;
 
 /// The last deltas of many sessions: facts and vectors, and the text only until it has a vector.
@@ -34,7 +35,7 @@ pub(crate) struct Saying<'a> {
     pub(crate) text: &'a str,
     pub(crate) excerpt: &'a Arc<str>,
     pub(crate) fingerprint: u128,
-    pub(crate) results: u64,
+    pub(crate) results: Results,
     /// Whether the text has to be kept until it has a vector.
     pub(crate) keep_text: bool,
 }
@@ -45,6 +46,8 @@ pub(crate) struct Earlier {
     pub(crate) id: u64,
     pub(crate) likeness: Likeness,
     pub(crate) same_results: bool,
+    /// Both failed in the same way.
+    pub(crate) same_failure: bool,
     pub(crate) body: Body,
 }
 
@@ -66,8 +69,10 @@ impl Earlier {
         self.likeness == Likeness::Exact
     }
 
-    pub(crate) fn has_same_names(&self) -> bool {
-        self.likeness >= Likeness::Names
+    /// Whether an embedding may say that both are one intent. What two texts name tells them apart, but not where both
+    /// failed in the same way: then it made no difference.
+    pub(crate) fn may_mean_the_same(&self) -> bool {
+        self.likeness >= Likeness::Names || (self.likeness >= Likeness::Words && self.same_failure)
     }
 }
 
@@ -87,7 +92,7 @@ struct Heard {
     at: u64,
     fingerprint: u128,
     words: Words,
-    results: u64,
+    results: Results,
     /// A detector that has heard this delta alone: it knows the names in it without keeping the text.
     names: Semantic,
     body: Body,
@@ -184,8 +189,9 @@ impl Heard {
         } else {
             Likeness::Words
         };
-        let same_results = self.results == saying.results;
-        Earlier { id: self.id, likeness, same_results, body: self.body.clone() }
+        let same_results = saying.results.unchanged_since(self.results);
+        let same_failure = same_results && matches!(saying.results, Results::Failed(_));
+        Earlier { id: self.id, likeness, same_results, same_failure, body: self.body.clone() }
     }
 
     /// Asks the detector, which knows what a name is: a like delta with the same names is a warning to it.
@@ -235,6 +241,7 @@ mod tests {
     use xxhash_rust::xxh3::xxh3_128;
 
     use super::{Body, Earlier, Likeness, Recent, Saying};
+    use crate::reading::Results;
 
     const HOUR: u64 = 3_600_000;
 
@@ -244,7 +251,7 @@ mod tests {
             text,
             excerpt: &excerpt,
             fingerprint: xxh3_128(text.as_bytes()),
-            results,
+            results: Results::Gave(results),
             keep_text: true,
         };
         recent.hear(session, &saying, now).1
@@ -270,7 +277,23 @@ mod tests {
         hear(&recent, 1, "open page 3 of the report", 0, 0);
         let earlier = hear(&recent, 1, "open page 4 of the report", 0, 0);
         assert_eq!(earlier[0].likeness, Likeness::Words);
-        assert!(hear(&recent, 1, "now open the page 4 of that report", 0, 0)[0].has_same_names());
+        assert!(hear(&recent, 1, "now open the page 4 of that report", 0, 0)[0].may_mean_the_same());
+    }
+
+    #[test]
+    fn what_failed_in_the_same_way_is_not_told_apart_by_its_names() {
+        let recent = Recent::new(5, HOUR, 1 << 20);
+        let mut hear = |text: &str, results: Results| {
+            let excerpt: Arc<str> = text.into();
+            let fingerprint = xxh3_128(text.as_bytes());
+            let saying = Saying { text, excerpt: &excerpt, fingerprint, results, keep_text: true };
+            recent.hear(1, &saying, 0).1.first().map(Earlier::may_mean_the_same)
+        };
+        assert_eq!(hear("open page 3 of the report", Results::Failed(1)), None);
+        assert_eq!(hear("open page 4 of the report", Results::Failed(1)), Some(true));
+        assert_eq!(hear("open page 5 of the report", Results::Failed(2)), Some(false));
+        assert_eq!(hear("open page 6 of the report", Results::Unclear), Some(false));
+        assert_eq!(hear("open page 7 of the report", Results::Unclear), Some(false));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use loopbreaker_embed::{Checker, CheckerOptions, Question, Rule};
+use loopbreaker_embed::{Checker, CheckerOptions, Question, Results, Rule};
 
 use crate::table::{Report, Times};
 use crate::texts::text;
@@ -95,5 +95,13 @@ async fn warm(checker: &Checker) {
 }
 
 fn question<'a>(session: &'a str, text: &'a str) -> Question<'a> {
-    Question { tenant: "acme", session, text, results: 0, threshold: 0.95, rule: Rule::Literal, trace: None }
+    Question {
+        tenant: "acme",
+        session,
+        text,
+        results: Results::None,
+        threshold: 0.95,
+        rule: Rule::Literal,
+        trace: None,
+    }
 }

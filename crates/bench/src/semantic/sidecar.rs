@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use loopbreaker_embed::{
-    Backend, Checker, CheckerOptions, Entry, History, HistoryLimits, How, Key, Question, Rule, open_history,
+    Backend, Checker, CheckerOptions, Entry, History, HistoryLimits, How, Key, Question, Results, Rule,
+    open_history,
 };
 
 use crate::Places;
@@ -93,7 +94,7 @@ async fn checks(socket: &Path, calls: usize) -> Result<Times, Box<dyn Error>> {
             tenant: "acme",
             session: &session,
             text: &text,
-            results: 0,
+            results: Results::None,
             threshold: 0.95,
             rule: Rule::Literal,
             trace: None,

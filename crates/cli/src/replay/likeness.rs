@@ -23,7 +23,6 @@ pub(crate) struct Likeness {
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     delta: Delta,
-    round: Option<u64>,
     steps: usize,
     has_more: bool,
 }
@@ -50,11 +49,9 @@ impl Likeness {
         })
     }
 
-    /// Takes a step in. A new round tells that the one before has ended.
+    /// Takes a step in, and says what came of the round before where it has ended by that.
     pub(crate) fn step(&self, run: &str, said: &mut Said, step: &Step<'_>) -> Option<Finding> {
-        let begins = step.round.is_none() || step.round != said.round;
-        let finding = begins.then(|| self.end(run, said)).flatten();
-        said.round = step.round;
+        let finding = said.delta.ends_before(step).then(|| self.end(run, said)).flatten();
         match self.scope {
             SemanticScope::Delta => said.delta.take(step),
             SemanticScope::Full => said.delta.take_all(step),

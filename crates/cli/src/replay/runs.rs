@@ -140,9 +140,10 @@ impl Sink for Runs<'_> {
             Some(open) => open,
             None => self.open.entry(run.to_owned()).or_insert_with(|| OpenRun::new(rules)),
         };
-        if let Some(likeness) = &self.likeness {
-            let finding = likeness.step(run, &mut open.said, step);
-            finding.into_iter().for_each(|finding| open.replay.take(finding));
+        if let Some(likeness) = &self.likeness
+            && let Some(finding) = likeness.step(run, &mut open.said, step)
+        {
+            open.replay.take(finding);
         }
         open.replay.observe(step);
         if wants_notes && open.notes.len() < MAX_NOTES && self.noted < MAX_NOTED_BYTES {
@@ -159,9 +160,10 @@ impl Sink for Runs<'_> {
         let (id, mut open) =
             self.open.remove_entry(run).unwrap_or_else(|| (run.to_owned(), OpenRun::new(&self.rules)));
         self.noted = self.noted.saturating_sub(open.notes.iter().map(StepNote::bytes).sum());
-        if let Some(likeness) = &self.likeness {
-            let finding = likeness.end(run, &mut open.said);
-            finding.into_iter().for_each(|finding| open.replay.take(finding));
+        if let Some(likeness) = &self.likeness
+            && let Some(finding) = likeness.end(run, &mut open.said)
+        {
+            open.replay.take(finding);
         }
         self.pass_on(Run::new(id, open.replay.finish(), open.notes));
     }

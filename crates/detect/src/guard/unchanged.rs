@@ -77,7 +77,9 @@ mod tests {
     fn since(config: &RedundancyConfig, steps: &[Step<'_>]) -> Option<usize> {
         let rules = Rules::compile(config);
         let mut reads = Reads::default();
-        steps.iter().for_each(|step| reads.take(step, &rules));
+        for step in steps {
+            reads.take(step, &rules);
+        }
         reads.unchanged_since(&Fingerprint::of_call("read_file", Some(r#"{ "path": "a.rs" }"#)))
     }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 use loopbreaker::Severity;
 
 use super::{Backend, Checker, CheckerError, CheckerOptions};
-use crate::{Degraded, EmbedError, Embedder, Embedding, How, ModelOptions, Question, Reading, Rule, Skipped};
+use crate::{
+    Degraded, EmbedError, Embedder, Embedding, How, ModelOptions, Question, Reading, Results, Rule, Skipped,
+};
 
 /// Texts with the same first word have the same direction; counts what it embeds.
 #[derive(Default)]
@@ -49,7 +51,7 @@ fn question(text: &str) -> Question<'_> {
         tenant: "acme",
         session: "one",
         text,
-        results: 7,
+        results: Results::Gave(7),
         threshold: 0.95,
         rule: Rule::Intent,
         trace: None,
@@ -104,7 +106,7 @@ async fn three_equal_texts_with_unchanged_results_are_a_loop() {
 #[tokio::test]
 async fn changed_results_keep_it_a_warning() {
     let scene = scene();
-    for results in 0..5 {
+    for results in (0..5).map(Results::Gave) {
         let reading = scene.checker.check(&Question { results, ..question("try again") }).await;
         assert_ne!(reading.severity, Some(Severity::Loop));
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use loopbreaker::Severity;
-use loopbreaker_embed::{Backend, Checker, CheckerOptions, Degraded, How, Question, Reading, Rule};
+use loopbreaker_embed::{Backend, Checker, CheckerOptions, Degraded, How, Question, Reading, Results, Rule};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -41,7 +41,7 @@ async fn ask(checker: &Checker, session: &str, text: &str) -> Reading {
         tenant: "acme",
         session,
         text,
-        results: 7,
+        results: Results::Gave(7),
         threshold: 0.95,
         rule: Rule::Intent,
         trace: None,
