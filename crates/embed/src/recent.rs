@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn what_failed_in_the_same_way_is_not_told_apart_by_its_names() {
         let recent = Recent::new(5, HOUR, 1 << 20);
-        let mut hear = |text: &str, results: Results| {
+        let hear = |text: &str, results: Results| {
             let excerpt: Arc<str> = text.into();
             let fingerprint = xxh3_128(text.as_bytes());
             let saying = Saying { text, excerpt: &excerpt, fingerprint, results, keep_text: true };
