@@ -9,6 +9,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import added
 import baselines
 import scoring
 import semantic
@@ -186,6 +187,13 @@ def found(name: str, *findings: tuple[str, str, int], stop: int | None = None) -
 
 
 
+
+
+class Added(unittest.TestCase):
+    def test_only_what_the_semantic_detector_found_counts_when_it_stands_alone(self) -> None:
+        findings = [{"detector": "redundancy", "step": 1}, {"detector": "semantic", "step": 4}]
+        alone = added.only_semantic({"r": {"id": "r", "findings": findings}})
+        self.assertEqual(alone["r"]["findings"], [findings[1]])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ mod kept;
 mod shelf;
 mod words;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -119,8 +120,23 @@ impl Keeping {
 }
 
 impl Worker {
-    /// What may be given again or kept of a request; `None` when it is none of the cache's business.
+    /// What may be given again or kept of a request; `None` when it is none of the cache's business. A bug in here stops
+    /// no request.
     pub(crate) fn asked(
+        &self,
+        settings: &Settings,
+        case: &Case<'_>,
+        looked: &Looked<'_>,
+        upstream: &str,
+    ) -> Option<Asked> {
+        let looking = AssertUnwindSafe(|| self.read_asked(settings, case, looked, upstream));
+        catch_unwind(looking).unwrap_or_else(|_| {
+            self.shared.telemetry.metrics.panicked();
+            None
+        })
+    }
+
+    fn read_asked(
         &self,
         settings: &Settings,
         case: &Case<'_>,
