@@ -1,6 +1,6 @@
 //! What a request adds to its conversation, in words that can be compared with what was added before.
 
-use loopbreaker::{Outcome, Role, Severity, Step, Upshot};
+use loopbreaker::{Effect, Outcome, RedundancyConfig, Role, Severity, Step, Upshot, effect_of_call};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::reading::{How, Reading, Results};
@@ -46,13 +46,13 @@ impl Delta {
         match step.role {
             Role::Agent(_) => {
                 self.by_agent = true;
-                if step.tool.is_some() {
+                if let Some(tool) = step.tool {
                     if !std::mem::replace(&mut self.has_calls, true) {
                         self.text.clear();
                     }
                     self.say(step.tool);
                     self.say(step.args);
-                    self.learn(step.result.and_then(|result| Outcome::of(result).upshot()));
+                    self.learn(step.result.and_then(|result| upshot(tool, step.args, result)));
                 } else if !self.has_calls {
                     self.say(step.thought);
                 }
@@ -127,6 +127,13 @@ impl Delta {
     }
 }
 
+/// What came of a call. That a change was made is told in the same words each time, and is no answer.
+fn upshot(tool: &str, args: Option<&str>, result: &str) -> Option<Upshot> {
+    let upshot = Outcome::of(result).upshot()?;
+    let is_told = || effect_of_call(tool, args, &RedundancyConfig::default()) != Some(Effect::Write);
+    (matches!(upshot, Upshot::Failed(_)) || is_told()).then_some(upshot)
+}
+
 #[cfg(test)]
 mod tests {
     use loopbreaker::Step;
@@ -175,6 +182,9 @@ mod tests {
         assert_eq!(missing, gave("Error: no such file or directory: b.txt"));
         assert_eq!((gave(""), gave("ok")), (Results::Unclear, Results::Unclear));
         assert_eq!(gave("Error: 429 Too Many Requests"), Results::Unclear);
+        let wrote =
+            Step::call("write_file", r#"{"path":"a"}"#).answered("The file a is now 3 lines long.", None);
+        assert_eq!(of([wrote.in_round(1)]).results, Results::Unclear);
     }
 
     #[test]
