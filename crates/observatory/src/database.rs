@@ -15,6 +15,8 @@ pub(crate) trait Database: Send {
     fn rollback(&mut self);
     /// Does something; says how many rows it met.
     fn execute(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<u64>;
+    /// Makes one row of a table; says its id.
+    fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<i64>;
     /// Asks for rows.
     fn query(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Vec<Row>>;
     /// Which database it is.

@@ -170,6 +170,12 @@ impl Database for Postgres {
         Ok(link.client.execute(&statement, &borrowed(values))?)
     }
 
+    fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<i64> {
+        let rows = self.query(&format!("{sql} RETURNING id"), values)?;
+        let row = rows.first().ok_or_else(|| StoreError::Other("a new row has no id".to_owned()))?;
+        row.int(0)
+    }
+
     fn query(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Vec<Row>> {
         let link = self.link()?;
         let statement = link.prepared(sql)?;

@@ -107,6 +107,12 @@ impl Database for Sqlite {
         Ok(self.db.prepare_cached(sql)?.execute(params_from_iter(values))? as u64)
     }
 
+    fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<i64> {
+        // With `RETURNING` every page that the statement touches would be copied before.
+        self.execute(sql, values)?;
+        Ok(self.db.last_insert_rowid())
+    }
+
     fn query(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Vec<Row>> {
         let mut statement = self.db.prepare_cached(sql)?;
         let columns = statement.column_count();

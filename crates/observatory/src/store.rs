@@ -23,11 +23,13 @@ use crate::error::Stored;
 /// A connection to what is kept.
 pub(crate) struct Store {
     db: Box<dyn Database>,
+    /// Steps of this transaction whose words are not in the index yet.
+    unindexed: Vec<(i64, [Box<str>; 5])>,
 }
 
 impl Store {
     pub(crate) fn new(db: impl Database + 'static) -> Self {
-        Self { db: Box::new(db) }
+        Self { db: Box::new(db), unindexed: Vec::new() }
     }
 
     pub(crate) fn begin(&mut self) -> Stored<()> {
@@ -35,10 +37,12 @@ impl Store {
     }
 
     pub(crate) fn commit(&mut self) -> Stored<()> {
+        self.index_new()?;
         self.db.commit()
     }
 
     pub(crate) fn rollback(&mut self) {
+        self.unindexed.clear();
         self.db.rollback();
     }
 

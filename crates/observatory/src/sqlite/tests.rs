@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use super::Sqlite;
 use crate::audit::{self, AuditCheck, Deed};
 use crate::error::StoreError;
-use crate::store::Store;
+use crate::store::{SearchFilter, Store};
 use crate::{Arrival, Observatory, Options, verify_audit};
 
 fn arrival(number: u8) -> Arrival {
@@ -119,6 +119,8 @@ async fn a_database_of_the_first_version_is_brought_up_to_date_with_what_it_hold
     assert_eq!(numbers, [1, 2, 3]);
     let session = store.session_of(7).unwrap().unwrap();
     assert_eq!((session.steps, session.wasted.steps), (3, 0));
+    let filter = SearchFilter { text: Some("x*".to_owned()), count: 10, ..SearchFilter::default() };
+    assert_eq!(store.search(&filter).unwrap().rows.len(), 3, "what was kept before can be found");
 }
 
 #[tokio::test]

@@ -70,12 +70,11 @@ impl Store {
             if session.id == 0 { session.tenant } else { session.id },
         ];
         if session.id == 0 {
-            return self.new_id(
+            return self.db.insert(
                 "INSERT INTO sessions (name, provisional, level, ended, entropy, loop_score, steps, tokens, cost,
                     cumulative, cluster, agents, started_at, last_at, wasted_steps, wasted_tokens, wasted_cost,
                     marks, tenant)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
-                 RETURNING id",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
                 values,
             );
         }
@@ -159,10 +158,7 @@ impl Store {
 
     pub(crate) fn add_order(&mut self, session: i64, order: &Order) -> Stored<i64> {
         let body = serde_json::to_string(order).unwrap_or_default();
-        self.new_id(
-            "INSERT INTO orders (session, body) VALUES (?1, ?2) RETURNING id",
-            values![session, &body],
-        )
+        self.db.insert("INSERT INTO orders (session, body) VALUES (?1, ?2)", values![session, &body])
     }
 
     pub(crate) fn orders(&mut self) -> Stored<Vec<(i64, i64, Order)>> {

@@ -14,13 +14,7 @@ impl Store {
         if let Some(id) = self.one(find, values![name], |row| row.int(0))? {
             return Ok(id);
         }
-        self.new_id("INSERT INTO tenants (name) VALUES (?1) RETURNING id", values![name])
-    }
-
-    /// A statement that makes one row and says its id.
-    pub(super) fn new_id(&mut self, sql: &str, values: &[crate::database::Param<'_>]) -> Stored<i64> {
-        let id = self.one(sql, values, |row| row.int(0))?;
-        id.ok_or_else(|| StoreError::Other("a new row has no id".to_owned()))
+        self.db.insert("INSERT INTO tenants (name) VALUES (?1)", values![name])
     }
 
     pub(crate) fn step(&mut self, tenant: i64, trace: TraceId) -> Stored<Option<KnownStep>> {
@@ -57,11 +51,10 @@ impl Store {
     }
 
     pub(crate) fn add_step(&mut self, step: &NewStep<'_>) -> Stored<i64> {
-        let id = self.new_id(
+        let id = self.db.insert(
             "INSERT INTO steps (tenant, session, trace, parent, waiting, at, received_at, agent, cluster, tool,
                 model, status, level, open, tokens, cost, cumulative, content, log, number)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
-             RETURNING id",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
             values![
                 step.tenant,
                 step.session,
@@ -171,17 +164,28 @@ impl Store {
         .map(drop)
     }
 
-    /// Makes the words of a step findable.
+    /// Makes the words of a step findable, at the latest with the commit.
     fn index(&mut self, step: i64, texts: &Texts<'_>) -> Stored<()> {
         let Texts { intent, reasoning, tool, input, output } = *texts;
         if self.db.flavour() == Flavour::Sqlite {
-            let sql = "INSERT INTO search (rowid, intent, reasoning, tool, input, output)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            return self.execute(sql, values![step, intent, reasoning, tool, input, output]).map(drop);
+            let words = [intent, reasoning, tool, input, output].map(Box::from);
+            self.unindexed.push((step, words));
+            return Ok(());
         }
         let words = super::search::words_to_index(&[intent, reasoning, tool, input, output]);
         let sql = "UPDATE steps SET search = to_tsvector('simple', ?2) WHERE id = ?1";
         self.execute(sql, values![step, &words]).map(drop)
+    }
+
+    /// Puts the words of new steps into the index. All of a transaction at once: other statements in between would
+    /// make the index write what it has gathered so far, each time as a small index of its own.
+    pub(super) fn index_new(&mut self) -> Stored<()> {
+        for (step, [intent, reasoning, tool, input, output]) in std::mem::take(&mut self.unindexed) {
+            let sql = "INSERT INTO search (rowid, intent, reasoning, tool, input, output)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            self.execute(sql, values![step, &*intent, &*reasoning, &*tool, &*input, &*output])?;
+        }
+        Ok(())
     }
 
     /// Takes the words of some steps out of the index, as they were put in; the steps themselves are still there.
@@ -190,6 +194,7 @@ impl Store {
             // They are a column of the step.
             return Ok(());
         }
+        self.index_new()?;
         self.execute(
             "INSERT INTO search (search, rowid, intent, reasoning, tool, input, output)
              SELECT 'delete', id, intent, reasoning, tool, input, output FROM search_text
