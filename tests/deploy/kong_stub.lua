@@ -1,5 +1,5 @@
 -- Runs the access function of our Kong snippet with a stand-in for what it uses of Kong; resty.http is LuaSocket here.
--- usage: lua5.1 kong_stub.lua ACCESS.lua BODY.json [name=value…]; prints the status, headers and body of the verdict.
+-- usage: lua5.1 kong_stub.lua ACCESS.lua BODY.json TARGET [name=value…]; prints the status, headers and body of the verdict.
 local socket_http, ltn12 = require("socket.http"), require("ltn12")
 
 local function body()
@@ -10,7 +10,7 @@ local function body()
 end
 
 local asked = { ["content-type"] = "application/json", host = "api.example.com", ["content-length"] = "1" }
-for index = 3, #arg do
+for index = 4, #arg do
   local name, value = arg[index]:match("^([^=]+)=(.*)$")
   asked[name] = value
 end
@@ -22,7 +22,7 @@ kong = {
   request = {
     get_headers = function() return asked end,
     get_method = function() return "POST" end,
-    get_path_with_query = function() return "/v1/chat/completions" end,
+    get_path_with_query = function() return arg[3] end,
     get_host = function() return "api.example.com" end,
     get_raw_body = body,
   },

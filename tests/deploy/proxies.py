@@ -49,10 +49,10 @@ class Proxied(unittest.TestCase):
         self.addCleanup(self.gateway.stop)
         self.proxy = self.start_proxy(urlsplit(self.gateway.url).port, urlsplit(self.mock.url).port)
 
-    def ask(self, body, **headers):
+    def ask(self, body, query="", **headers):
         connection = http.client.HTTPConnection(self.proxy, timeout=20)
         sent = {"content-type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}}
-        connection.request("POST", "/v1/chat/completions", json.dumps(body), sent)
+        connection.request("POST", f"/v1/chat/completions{query}", json.dumps(body), sent)
         answer = connection.getresponse()
         answer.text = answer.read().decode()
         connection.close()
@@ -78,6 +78,13 @@ class Behaviour:
     def test_clients_cannot_choose_their_tenant(self):
         self.lab({**BUDGET, "kill_switches": [{"tenant": "acme"}]})
         self.assertEqual(self.ask(looping(0), authorization="Bearer sk-one", x_tenant_id="acme").status, 200)
+
+    def test_clients_cannot_say_what_they_are_judged_by(self):
+        self.lab({"kill_switches": [{"scope_key": "agent", "scope_value": "bad", "route": "/v1/chat/completions"}]})
+        for query in ("", "?deny=200", "?deny=503"):
+            refused = self.ask(looping(0), query, x_agent_id="bad", x_original_uri="/v1/models", x_original_method="GET")
+            self.assertEqual(refused.status, 403, query)
+        self.assertEqual(self.mock.requests(), [])
 
     def test_a_loop_in_the_transcript_is_seen_in_the_body(self):
         self.lab(LOOPS)
@@ -131,11 +138,12 @@ class Kong(Behaviour, Proxied):
         self.code = self.folder / "access.lua"
         self.code.write_text(code.replace("127.0.0.1:4141", f"127.0.0.1:{gateway}"))
 
-    def ask(self, body, **headers):
+    def ask(self, body, query="", **headers):
         asked = self.folder / "asked.json"
         asked.write_text(json.dumps(body))
         sent = [f"{name.replace('_', '-')}={value}" for name, value in headers.items()]
-        command = ["lua5.1", str(Path(__file__).with_name("kong_stub.lua")), str(self.code), str(asked), *sent]
+        stub = str(Path(__file__).with_name("kong_stub.lua"))
+        command = ["lua5.1", stub, str(self.code), str(asked), f"/v1/chat/completions{query}", *sent]
         run = subprocess.run(command, capture_output=True, timeout=20)
         self.assertEqual(run.returncode, 0, run.stderr.decode())
         head, _, text = run.stdout.decode().partition("\n\n")

@@ -4,6 +4,7 @@ import pytest
 
 from hop import Hop
 from processes import Gateway, Mock
+from raw import RawProvider
 
 
 class Lab:
@@ -24,6 +25,10 @@ class Lab:
         """Another process with what a gateway has kept."""
         name = f"gateway-{len(self.running)}"
         return self._keep(Gateway(self.folder, name, config or {}, upstream.url, gateway.data))
+
+    def raw(self, answer=None):
+        """A provider that keeps every byte."""
+        return self._keep(RawProvider(answer))
 
     def hop(self, server):
         return self._keep(Hop(server.url))

@@ -28,7 +28,7 @@ class Process:
 
         def read():
             for line in self.process.stdout:
-                match = re.search(rb"listening on (http://\S+)", line)
+                match = re.search(rb"listening on (https?://\S+)", line)
                 if match and not self.url:
                     self.url = match.group(1).decode()
                     found.set()

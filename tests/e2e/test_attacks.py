@@ -1,10 +1,13 @@
 """What somebody sends who wants to get past the gateway, through it or to bring it down. docs/security.md has the list."""
 
+import datetime
 import gzip
 import hashlib
 import json
 import re
 import socket
+import sqlite3
+import ssl
 import threading
 import time
 import urllib.error
@@ -12,6 +15,11 @@ import urllib.request
 import zlib
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from raw import (
     CONTINUATION,
     DATA,
@@ -25,7 +33,6 @@ from raw import (
     RESET,
     SETTINGS,
     WINDOW,
-    RawProvider,
     Wire,
     asked,
     field,
@@ -46,7 +53,7 @@ class Target:
     """A gateway before a provider that keeps every byte."""
 
     def __init__(self, lab, config=None, answer=None):
-        self.provider = lab._keep(RawProvider(answer))
+        self.provider = lab.raw(answer)
         self.gateway = lab.gateway(self.provider, config)
         self.before = self.memory()
 
@@ -305,14 +312,14 @@ def test_lists_for_the_api_have_an_end(target):
     ],
 )
 def test_no_client_chooses_the_host_that_is_connected_to(target, lab, line):
-    elsewhere = lab._keep(RawProvider())
+    elsewhere = lab.raw()
     port = int(elsewhere.url.rsplit(":", 1)[1])
     target.ask(line % (port, port) + b"\r\n\r\n")
     assert elsewhere.connections == []
 
 
 def test_a_redirect_of_the_provider_is_passed_on_and_not_followed(lab):
-    elsewhere = lab._keep(RawProvider())
+    elsewhere = lab.raw()
     moved = f"HTTP/1.1 307 Temporary Redirect\r\nlocation: {elsewhere.url}/v1/models\r\ncontent-length: 0\r\n\r\n"
     target = Target(lab, answer=moved.encode())
     assert target.ask(GET + b"Authorization: Bearer sk-one\r\n\r\n") == 307
@@ -320,7 +327,7 @@ def test_a_redirect_of_the_provider_is_passed_on_and_not_followed(lab):
 
 
 def test_nobody_climbs_out_of_the_folder_of_a_base_url(lab):
-    provider = lab._keep(RawProvider())
+    provider = lab.raw()
     route = {"prefix": "/groq/", "base_url": f"{provider.url}/openai", "dialect": "openai"}
     gateway = lab.gateway(None, {"upstreams": {"routes": [route]}})
     for path in ("../admin", "%2e%2e/admin", "..%2fadmin", "x/../../admin", "..;a/admin", "..%5cadmin"):
@@ -373,7 +380,7 @@ def call(gateway, path, data=None, **headers):
 
 
 def test_a_login_is_a_cookie_that_only_our_own_page_can_use(lab):
-    gateway = lab.gateway(lab._keep(RawProvider()), with_token("secret"))
+    gateway = lab.gateway(lab.raw(), with_token("secret"))
     assert call(gateway, "/api/v1/login", b'{"token":"wrong"}')[0] == 401
     assert call(gateway, "/api/v1/login", b'{"token":"secret"}', Origin="https://evil.example")[0] == 403
     status, headers = call(gateway, "/api/v1/login", b'{"token":"secret"}')
@@ -391,9 +398,49 @@ def test_a_login_is_a_cookie_that_only_our_own_page_can_use(lab):
 
 
 def test_a_token_in_the_address_opens_nothing(lab):
-    gateway = lab.gateway(lab._keep(RawProvider()), with_token("secret"))
+    gateway = lab.gateway(lab.raw(), with_token("secret"))
     for path in ("/api/v1/sessions?token=secret", "/api/v1/sessions?access_token=secret", "/api/v1/events?token=secret"):
         assert call(gateway, path)[0] == 401
+
+
+def certificate(folder):
+    """A certificate for this machine, and its key."""
+    moment = datetime.datetime.now(datetime.timezone.utc)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(moment - datetime.timedelta(days=1))
+        .not_valid_after(moment + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(made.public_bytes(Encoding.PEM))
+    (folder / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return {"cert": str(folder / "cert.pem"), "key": str(folder / "key.pem")}
+
+
+def test_a_port_with_a_certificate_speaks_nothing_but_tls(lab, tmp_path):
+    gateway = lab.gateway(lab.raw(), {"tls": certificate(tmp_path), **with_token("secret")})
+    assert gateway.url.startswith("https://")
+    plain = Wire(gateway.url)
+    plain.send(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert plain.status() is None
+    trusting = ssl.create_default_context(cafile=tmp_path / "cert.pem")
+    trusting.check_hostname = False
+    request = urllib.request.Request(f"{gateway.url}/api/v1/login", b'{"token":"secret"}')
+    with urllib.request.urlopen(request, timeout=10, context=trusting) as answer:
+        assert "Secure" in answer.headers["set-cookie"]
+    for version in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        old.minimum_version = old.maximum_version = version
+        with pytest.raises(OSError):
+            old.wrap_socket(Wire(gateway.url).socket)
 
 
 def test_the_page_runs_nothing_but_its_own_files(target):
@@ -414,7 +461,7 @@ def test_what_agents_wrote_comes_back_as_json_and_as_nothing_else(target):
 
 
 def test_whoever_has_no_token_cannot_keep_a_connection_by_a_slow_login(lab):
-    gateway = lab.gateway(lab._keep(RawProvider()), with_token("secret"))
+    gateway = lab.gateway(lab.raw(), with_token("secret"))
     wire = Wire(gateway.url, 20)
     wire.send(b"POST /api/v1/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 20\r\n\r\n{")
     begun = time.monotonic()
@@ -464,8 +511,6 @@ def test_a_port_that_speaks_no_http_is_not_answered_as_if_it_did(target):
 
 def test_a_store_that_fails_is_told_by_metrics_alone(lab):
     """Prometheus asks for nothing but /metrics."""
-    import sqlite3
-
     target = Target(lab)
     assert target.ask(GET + b"\r\n") == 200
     database = sqlite3.connect(target.gateway.data / "decisions.db", isolation_level=None, timeout=10)

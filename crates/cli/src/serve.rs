@@ -26,12 +26,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Whoever reads that it listens may send a signal at once, which must not end it by then.
     let signals = runtime.block_on(async { Signals::listen() })?;
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
     let gateway = start(args, config)?;
-    writeln!(io::stdout(), "listening on http://{}", gateway.address())?;
+    writeln!(io::stdout(), "listening on {scheme}://{}", gateway.address())?;
     if let Some(admin) = gateway.admin_address() {
-        writeln!(io::stdout(), "health, metrics and API on http://{admin}")?;
+        writeln!(io::stdout(), "health, metrics and API on {scheme}://{admin}")?;
     }
-    greet(&gateway);
+    greet(&gateway, scheme);
     runtime.block_on(watch_over(args, &gateway.handle(), files, signals));
     say("stopping: no new connections, open streams may end\n");
     gateway.stop(DRAIN);
@@ -136,14 +137,14 @@ pub(crate) fn data_dir(asked: Option<&Path>, config: &Config) -> Option<PathBuf>
 }
 
 /// Tells a person at a terminal what to do next.
-fn greet(gateway: &Gateway) {
+fn greet(gateway: &Gateway, scheme: &str) {
     if !io::stderr().is_terminal() {
         return;
     }
-    let address = gateway.address();
+    let address = format!("{scheme}://{}", gateway.address());
     say(&format!(
-        "\nPoint your agents at it:\n  export OPENAI_BASE_URL=http://{address}/v1\n  export ANTHROPIC_BASE_URL=http://{address}\n  \
-         export GOOGLE_GEMINI_BASE_URL=http://{address}\n\nIs it alive?  loopbreaker probe http://{address}\n\n"
+        "\nPoint your agents at it:\n  export OPENAI_BASE_URL={address}/v1\n  export ANTHROPIC_BASE_URL={address}\n  \
+         export GOOGLE_GEMINI_BASE_URL={address}\n\nIs it alive?  loopbreaker probe {address}\n\n"
     ));
 }
 

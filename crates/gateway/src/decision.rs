@@ -4,7 +4,7 @@ use std::time::{Instant, SystemTime};
 
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use loopbreaker::Action;
 use loopbreaker_config::Dialect as Provider;
 use loopbreaker_dialect::Dialect;
@@ -34,7 +34,7 @@ impl Worker {
         let (at, arrived) = (SystemTime::now(), Instant::now());
         let settings = self.shared.settings();
         let (parts, body) = request.into_parts();
-        let denied_with = query_value(parts.uri.query().unwrap_or_default(), "deny").parse::<u16>().ok();
+        let denied_with = denied_with(parts.uri.query().unwrap_or_default());
         let original = Original::of(&parts.headers, &parts.uri, parts.method.as_str());
         let dialect = route::dialect(original.path());
         let body = match inbound::beginning(body, inbound::MAX_BODY).await {
@@ -54,7 +54,7 @@ impl Worker {
         for name in destination.iter().flat_map(Destination::foreign_credentials) {
             headers.remove(*name);
         }
-        if let Some(host) = headers.get("x-original-host").cloned() {
+        if let (false, Some(host)) = (original.is_in_path, headers.get("x-original-host").cloned()) {
             headers.insert(hyper::header::HOST, host);
         }
         let looked = Looked {
@@ -92,9 +92,7 @@ impl Worker {
         if let (Some(_), Some(status)) = (&refused, denied_with) {
             let real = response.status().as_u16();
             response.headers_mut().insert(STATUS, real.into());
-            if let Ok(status) = hyper::StatusCode::from_u16(status) {
-                *response.status_mut() = status;
-            }
+            *response.status_mut() = status;
         }
         let asked = case.record(&looked, at, &"".into());
         self.shared.telemetry.record(Record {
@@ -131,20 +129,28 @@ impl Worker {
 struct Original {
     method: String,
     path_and_query: String,
+    /// Whether it is told by the path, so that headers say nothing about it.
+    is_in_path: bool,
 }
 
 impl Original {
-    /// From the headers that proxies set, else from what stands behind the endpoint's own path.
+    /// From what stands behind the endpoint's own path, else from the headers that proxies set. A proxy that uses the
+    /// path sets no such headers, so those that are there are its client's, who would like to be judged as another.
     fn of(headers: &HeaderMap, uri: &hyper::Uri, method: &str) -> Self {
-        let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let behind = uri.path().strip_prefix(PATH).filter(|rest| !rest.is_empty()).map(|path| {
             let others = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.starts_with("deny="));
             let query = others.collect::<Vec<_>>().join("&");
             if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
         });
+        let is_in_path = behind.is_some();
+        let header = |name| {
+            let value = headers.get(name).filter(|_| !is_in_path);
+            value.and_then(|value| value.to_str().ok()).map(str::to_owned)
+        };
         Self {
             method: header("x-original-method").unwrap_or_else(|| method.to_owned()),
-            path_and_query: header("x-original-uri").or(behind).unwrap_or_else(|| "/".to_owned()),
+            path_and_query: behind.or_else(|| header("x-original-uri")).unwrap_or_else(|| "/".to_owned()),
+            is_in_path,
         }
     }
 
@@ -155,6 +161,12 @@ impl Original {
     fn query(&self) -> &str {
         self.path_and_query.split_once('?').map_or("", |(_, query)| query)
     }
+}
+
+/// The status that a refusal shall have. Where the original path stands behind the endpoint, its client may write this
+/// too, so it is one that no proxy takes for a permission, nor for a failure of ours that it should overlook.
+fn denied_with(query: &str) -> Option<StatusCode> {
+    query_value(query, "deny").parse().ok().filter(StatusCode::is_client_error)
 }
 
 /// A text as it can stand in a header: on one line, and without what is no ASCII.
@@ -171,7 +183,7 @@ const STATUS: HeaderName = HeaderName::from_static("x-loopbreaker-status");
 mod tests {
     use hyper::header::{HeaderMap, HeaderValue};
 
-    use super::{Original, header_text, is_asked};
+    use super::{Original, denied_with, header_text, is_asked};
 
     #[test]
     fn only_the_endpoint_itself_and_what_is_below_it_is_a_question() {
@@ -191,11 +203,27 @@ mod tests {
         assert_eq!(Original::of(&headers, &denying, "POST").query(), "", "that one is for us");
         headers.insert("x-original-uri", HeaderValue::from_static("/v1/responses?a=b"));
         headers.insert("x-original-method", HeaderValue::from_static("PUT"));
-        let original = Original::of(&headers, &uri, "GET");
+        let original = Original::of(&headers, &"/v1/decision".parse().unwrap(), "GET");
         assert_eq!(
             (original.path(), original.query(), original.method.as_str()),
             ("/v1/responses", "a=b", "PUT")
         );
+        let original = Original::of(&headers, &uri, "POST");
+        assert_eq!(
+            (original.path(), original.method.as_str()),
+            ("/v1/messages", "POST"),
+            "headers of a client do not change what its proxy said"
+        );
+    }
+
+    #[test]
+    fn a_refusal_cannot_be_asked_to_look_like_a_permission_or_a_failure() {
+        for query in
+            ["deny=200", "deny=204", "deny=101", "deny=302", "deny=500", "deny=503", "deny=999", "deny="]
+        {
+            assert_eq!(denied_with(query), None, "{query}");
+        }
+        assert_eq!(denied_with("a=b&deny=403"), Some(hyper::StatusCode::FORBIDDEN));
     }
 
     #[test]

@@ -106,6 +106,18 @@ fn a_denial_can_have_the_status_that_a_proxy_understands() {
 }
 
 #[test]
+fn a_client_behind_a_proxy_cannot_turn_a_refusal_into_a_permission() {
+    let lab = Lab::with("kill_switches: [{ tenant: acme, route: /v1/chat/completions }]");
+    let acme = ("x-tenant-id", "acme");
+    for query in ["", "?deny=200", "?deny=204", "?a=b&deny=200", "?deny=503", "?deny=101"] {
+        let path = format!("/v1/decision/v1/chat/completions{query}");
+        assert_eq!(lab.post(&path, &[acme], question("a")).status, 403, "{path}");
+        let elsewhere = [acme, ("x-original-uri", "/v1/models"), ("x-original-method", "GET")];
+        assert_eq!(lab.post(&path, &elsewhere, question("a")).status, 403, "{path}");
+    }
+}
+
+#[test]
 fn without_a_body_it_says_so_and_checks_what_it_can() {
     let lab = Lab::with(
         "policies: [{ id: p, spec: { tool_loops: { enabled: true }, rules: [{ id: r, key: tenant, requests: 2, period: 1h }] } }]",
