@@ -3,11 +3,11 @@
 //! Whoever carries the requests has the first core and one worker; the load and the upstream share the second. What
 //! counts is the processor time per request, divided by that of nginx in the same round.
 
-mod answer;
-mod load;
+pub(crate) mod answer;
+pub(crate) mod load;
 mod report;
-mod targets;
-mod transcripts;
+pub(crate) mod targets;
+pub(crate) mod transcripts;
 
 use std::cell::RefCell;
 use std::io::{self, Write};

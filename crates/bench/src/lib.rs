@@ -9,6 +9,7 @@ mod guards;
 pub mod inputs;
 pub mod memory;
 mod naive;
+pub mod soak;
 mod steps;
 
 /// One thing that is measured: a question, and who answers it.

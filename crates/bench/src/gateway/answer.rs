@@ -2,6 +2,8 @@
 
 use std::io;
 
+use loopbreaker::Action;
+
 /// How the body of an answer is framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
@@ -29,7 +31,24 @@ enum Chunks {
 pub(crate) struct Answer {
     head: Vec<u8>,
     framing: Option<Framing>,
-    body: usize,
+    heard: Heard,
+}
+
+/// What an answer says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub(crate) status: u16,
+    /// What Loopbreaker did, where it was asked.
+    pub(crate) verdict: Option<Action>,
+    /// Bytes of the body, without its framing.
+    pub(crate) body: usize,
+}
+
+impl Heard {
+    /// Whether it is the upstream's own answer, with no word about a loop.
+    pub(crate) fn is_plain(self) -> bool {
+        self.status == 200 && matches!(self.verdict, None | Some(Action::Allow))
+    }
 }
 
 impl Answer {
@@ -45,19 +64,42 @@ impl Answer {
             return if self.head.len() > MAX_HEAD { Err(wrong("a head without end")) } else { Ok(false) };
         };
         let body = self.head.split_off(from + at + 4);
-        let framing = read_head(&self.head)?;
+        let framing = self.read_head()?;
         self.take_body(framing, &body)
     }
 
-    /// Bytes of the body, without its framing.
-    pub(crate) const fn body_len(&self) -> usize {
-        self.body
+    /// What it says, once it is complete.
+    pub(crate) const fn heard(&self) -> Heard {
+        self.heard
+    }
+
+    /// Reads status and verdict; how the body is framed.
+    fn read_head(&mut self) -> io::Result<Framing> {
+        let head = String::from_utf8_lossy(&self.head);
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap_or_default();
+        let code = status.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+        self.heard.status = code.ok_or_else(|| wrong(status))?;
+        let mut framing = None;
+        for (name, value) in lines.filter_map(|line| line.split_once(':')) {
+            let value = value.trim();
+            if name.eq_ignore_ascii_case("content-length") {
+                let length = value.parse().map_err(|_| wrong("a length that is no number"))?;
+                framing = Some(Framing::Length(length));
+            } else if name.eq_ignore_ascii_case("transfer-encoding") && value.eq_ignore_ascii_case("chunked")
+            {
+                framing = Some(Framing::Chunks(Chunks::Size(0)));
+            } else if name.eq_ignore_ascii_case("x-loopbreaker-verdict") {
+                self.heard.verdict = Some(Action::parse(value).ok_or_else(|| wrong(value))?);
+            }
+        }
+        framing.ok_or_else(|| wrong("neither a length nor pieces"))
     }
 
     fn take_body(&mut self, framing: Framing, mut bytes: &[u8]) -> io::Result<bool> {
         let mut chunks = match framing {
             Framing::Length(left) => {
-                self.body += bytes.len();
+                self.heard.body += bytes.len();
                 let left =
                     left.checked_sub(bytes.len()).ok_or_else(|| wrong("more bytes than were announced"))?;
                 self.framing = Some(Framing::Length(left));
@@ -79,7 +121,7 @@ impl Answer {
                 }
                 Chunks::Data(left) => {
                     let taken = left.min(bytes.len());
-                    (self.body, bytes) = (self.body + taken, &bytes[taken..]);
+                    (self.heard.body, bytes) = (self.heard.body + taken, &bytes[taken..]);
                     if taken == left { Chunks::End } else { Chunks::Data(left - taken) }
                 }
                 Chunks::End => {
@@ -102,29 +144,6 @@ impl Answer {
     }
 }
 
-/// How the body is framed; an error when the answer is not what it has to be.
-fn read_head(head: &[u8]) -> io::Result<Framing> {
-    let head = String::from_utf8_lossy(head);
-    let mut lines = head.split("\r\n");
-    let status = lines.next().unwrap_or_default();
-    if !status.starts_with("HTTP/1.1 200") {
-        return Err(wrong(status));
-    }
-    let mut framing = None;
-    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        let value = value.trim();
-        if name.eq_ignore_ascii_case("content-length") {
-            framing = Some(Framing::Length(value.parse().map_err(|_| wrong("a length that is no number"))?));
-        } else if name.eq_ignore_ascii_case("transfer-encoding") && value.eq_ignore_ascii_case("chunked") {
-            framing = Some(Framing::Chunks(Chunks::Size(0)));
-        } else if name.eq_ignore_ascii_case("x-loopbreaker-warning") {
-            // These transcripts are healthy: a warning would be a mistake, of ours or of the benchmark.
-            return Err(wrong(&head));
-        }
-    }
-    framing.ok_or_else(|| wrong("neither a length nor pieces"))
-}
-
 fn wrong(what: &str) -> io::Error {
     io::Error::other(format!("unexpected answer: {what}"))
 }
@@ -133,6 +152,8 @@ const MAX_HEAD: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
+    use loopbreaker::Action;
+
     use super::Answer;
 
     const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1a\r\n\
@@ -146,17 +167,40 @@ mod tests {
                 let mut reading = Answer::default();
                 assert!(!reading.take(&answer[..split]).unwrap(), "{split}");
                 assert!(reading.take(&answer[split..]).unwrap(), "{split}");
-                assert_eq!(reading.body_len(), body);
+                assert_eq!(reading.heard().body, body);
+                assert!(reading.heard().is_plain());
             }
         }
     }
 
     #[test]
-    fn whatever_is_not_a_plain_200_is_an_error() {
+    fn an_answer_with_a_word_of_ours_is_not_plain() {
+        for (answer, status, verdict) in [
+            (
+                "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nX-Loopbreaker-Verdict: reject\r\n\r\n",
+                429,
+                Action::Reject,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Loopbreaker-Verdict: warn\r\n\r\n",
+                200,
+                Action::Warn,
+            ),
+        ] {
+            let mut reading = Answer::default();
+            assert!(reading.take(answer.as_bytes()).unwrap());
+            let heard = reading.heard();
+            assert_eq!((heard.status, heard.verdict), (status, Some(verdict)));
+            assert!(!heard.is_plain());
+        }
+    }
+
+    #[test]
+    fn whatever_is_no_answer_is_an_error() {
         for answer in [
-            "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Loopbreaker-Warning: loop_warn\r\n\r\n",
+            "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab",
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Loopbreaker-Verdict: maybe\r\n\r\n",
             "HTTP/1.1 200 OK\r\n\r\n",
         ] {
             assert!(Answer::default().take(answer.as_bytes()).is_err(), "{answer}");

@@ -10,20 +10,21 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
-use super::answer::Answer;
+use super::answer::{Answer, Heard};
 use super::transcripts::{Request, Workload};
 
 /// Open connections to one target, and what they send.
 pub(crate) struct Fleet {
     connections: Vec<Rc<RefCell<Connection>>>,
+    /// The length of every answer's body: the upstream always says the same.
+    expected: usize,
     work: Rc<RefCell<Workload>>,
 }
 
-struct Connection {
+/// A connection that carries one request after the other.
+pub(crate) struct Connection {
     stream: TcpStream,
     buffer: Box<[u8]>,
-    /// The length of every answer's body: the upstream always says the same.
-    expected: usize,
 }
 
 /// When a fleet stops.
@@ -55,12 +56,12 @@ impl Fleet {
     ) -> io::Result<Self> {
         let mut open = Vec::with_capacity(connections);
         for _ in 0..connections {
-            let mut connection = Connection::open(address, expected).await?;
+            let mut connection = Connection::open(address).await?;
             let request = work.borrow_mut().next_request();
-            connection.ask(&request).await?;
+            ask(&mut connection, &request, expected).await?;
             open.push(Rc::new(RefCell::new(connection)));
         }
-        Ok(Self { connections: open, work })
+        Ok(Self { connections: open, expected, work })
     }
 
     /// Sends requests until it is time to stop.
@@ -72,7 +73,8 @@ impl Fleet {
         for connection in &self.connections {
             let (connection, work) = (Rc::clone(connection), Rc::clone(&self.work));
             let sent = Rc::clone(&sent);
-            running.push(local.spawn_local(send_all(connection, work, sent, started, until)));
+            let sending = send_all(connection, work, self.expected, sent, started, until);
+            running.push(local.spawn_local(sending));
         }
         let mut done = Done::default();
         local
@@ -94,6 +96,7 @@ impl Fleet {
 async fn send_all(
     connection: Rc<RefCell<Connection>>,
     work: Rc<RefCell<Workload>>,
+    expected: usize,
     sent: Rc<Cell<u64>>,
     started: Instant,
     until: Until,
@@ -111,7 +114,7 @@ async fn send_all(
         }
         sent.set(sent.get() + 1);
         let request = work.borrow_mut().next_request();
-        connection.ask(&request).await?;
+        ask(&mut connection, &request, expected).await?;
         latencies.push(begun.elapsed().as_nanos() as u64);
         bytes += request.body_len() as u64;
     }
@@ -119,26 +122,29 @@ async fn send_all(
 
 /// The length of the body that an upstream answers with.
 pub(crate) async fn answer_len(address: SocketAddr, request: &Request) -> io::Result<usize> {
-    Connection::open(address, 0).await?.exchange(request).await
+    let heard = Connection::open(address).await?.exchange(request.pieces()).await?;
+    Ok(heard.body)
+}
+
+/// Sends a healthy request: any other answer than the upstream's is a mistake, of ours or of the benchmark.
+async fn ask(connection: &mut Connection, request: &Request, expected: usize) -> io::Result<()> {
+    let heard = connection.exchange(request.pieces()).await?;
+    if heard.is_plain() && heard.body == expected {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("{heard:?} instead of a plain answer of {expected} bytes")))
 }
 
 impl Connection {
-    async fn open(address: SocketAddr, expected: usize) -> io::Result<Self> {
+    pub(crate) async fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: vec![0; 32 << 10].into(), expected })
+        Ok(Self { stream, buffer: vec![0; 32 << 10].into() })
     }
 
-    async fn ask(&mut self, request: &Request) -> io::Result<()> {
-        let len = self.exchange(request).await?;
-        if len == self.expected {
-            return Ok(());
-        }
-        Err(io::Error::other(format!("an answer of {len} bytes instead of {}", self.expected)))
-    }
-
-    async fn exchange(&mut self, request: &Request) -> io::Result<usize> {
-        let mut slices = request.pieces().map(IoSlice::new);
+    /// Sends the pieces as one request, and reads its answer to the end.
+    pub(crate) async fn exchange<const N: usize>(&mut self, pieces: [&[u8]; N]) -> io::Result<Heard> {
+        let mut slices = pieces.map(IoSlice::new);
         let mut left = &mut slices[..];
         while !left.is_empty() {
             let written = self.stream.write_vectored(left).await?;
@@ -151,7 +157,7 @@ impl Connection {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             if answer.take(&self.buffer[..read])? {
-                return Ok(answer.body_len());
+                return Ok(answer.heard());
             }
         }
     }

@@ -136,6 +136,17 @@ impl Target {
         Self::start(name, folder, command, address)
     }
 
+    /// Loopbreaker as it is when somebody starts it: on all cores, with its defaults.
+    pub(crate) fn as_installed(folder: &Path, upstream: SocketAddr) -> io::Result<Self> {
+        let address = free_address()?;
+        let program = std::env::current_exe()?.with_file_name("loopbreaker");
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM"]).arg(program).args(["serve", "--listen", &address.to_string()]);
+        command.args(["--upstream", &format!("http://{upstream}"), "--data-dir"]).arg(folder.join("data"));
+        command.current_dir(folder);
+        Self::start("loopbreaker", folder, command, address)
+    }
+
     fn start(
         name: &'static str,
         folder: &Path,
@@ -182,12 +193,24 @@ impl Target {
         pids.map(|pid| crate::memory::resident_of(&pid.to_string()).map(|bytes| bytes as u64)).sum()
     }
 
-    /// What one of Loopbreaker's metrics says.
-    pub(crate) fn metric(&self, name: &str) -> io::Result<f64> {
+    /// Its process; `None` for the upstream.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(|running| running.child.id())
+    }
+
+    /// A page of Loopbreaker's own, head and all.
+    pub(crate) fn page(&self, path: &str) -> io::Result<String> {
         let mut stream = TcpStream::connect(self.address)?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
+        let asked = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+        stream.write_all(asked.as_bytes())?;
         let mut page = String::new();
         stream.read_to_string(&mut page)?;
+        Ok(page)
+    }
+
+    /// What one of Loopbreaker's metrics says.
+    pub(crate) fn metric(&self, name: &str) -> io::Result<f64> {
+        let page = self.page("/metrics")?;
         let found = page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
         found.ok_or_else(|| io::Error::other(format!("no metric {name}")))
     }

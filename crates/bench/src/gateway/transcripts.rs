@@ -167,7 +167,7 @@ impl Session {
 }
 
 /// What the common client for Python sends before its body.
-fn head(body: usize) -> Vec<u8> {
+pub(crate) fn head(body: usize) -> Vec<u8> {
     format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept-Encoding: gzip, deflate\r\n\
          Connection: keep-alive\r\nAccept: application/json\r\nContent-Type: application/json\r\n\
