@@ -61,9 +61,9 @@ class Poster:
         return [trace for trace, gateway in self.acknowledged.items() if kept.get((gateway.name, trace)) != 1]
 
 
-def send(gateway, log):
+def send(gateway, log, patience=PATIENCE):
     """The status of the answer, 0 for none."""
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=patience)
     try:
         connection.request("POST", "/api/v1/decision-logs", json.dumps(log), {"content-type": "application/json"})
         answer = connection.getresponse()

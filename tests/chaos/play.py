@@ -4,7 +4,7 @@ import datetime
 import time
 from dataclasses import dataclass, field
 
-from logs import Poster
+from logs import Poster, decision, send
 from servers import session_lines
 from traffic import HINTED_AT, REFUSED_AT, Traffic, quantiles, reasons
 from watch import Watch, counted
@@ -93,9 +93,9 @@ def measure(row, world, say):
 
     before = {gateway.name: gateway.metrics() for gateway in world.gateways}
     say("the fault begins")
-    if row.victim is not None:
-        traffic.victims.add(world.gateways[row.victim].name)
     fault = time.monotonic()
+    if row.victim is not None:
+        traffic.victims[world.gateways[row.victim].name] = fault
     row.begin(world)
     time.sleep(row.seconds)
     row.heal(world)
@@ -103,7 +103,6 @@ def measure(row, world, say):
     whole = wait_until_whole(world, healed + LONGEST_RECOVERY)
     result.recovery = whole and whole - healed
     say("whole again" if whole else "it does not become whole again")
-    # Answers that were late because of the fault have begun during it.
     whole = whole or time.monotonic()
     time.sleep(AFTERWARDS)
 
@@ -126,9 +125,11 @@ def measure(row, world, say):
 
 
 def wait_until_whole(world, deadline):
+    """Whole is who says so, and who acknowledges a log."""
     while time.monotonic() < deadline:
-        if world.is_whole():
-            return time.monotonic()
+        whole = time.monotonic()
+        if world.is_whole() and all(send(gateway, decision(0), 2.0) == 201 for gateway in world.gateways):
+            return whole
         time.sleep(0.02)
     return None
 
@@ -147,8 +148,10 @@ def tell_requests(result, book, moments, lines, clock):
         book.lose(f"{book.provider_errors} errors of the provider, {book.breaker} of the breaker, and nobody was ill")
     # Who is throttled waits on purpose.
     free = [asked for asked in book.asked if asked.verdict != "throttle"]
-    result.quiet = quantiles(asked.seconds for asked in free if quiet <= asked.began < fault)
-    during = [asked.seconds for asked in free if fault <= asked.began < whole]
+    over = lambda asked: asked.began + asked.seconds
+    result.quiet = quantiles(asked.seconds for asked in free if quiet <= asked.began and over(asked) < fault)
+    # Who had begun before the fault may feel it, too.
+    during = [asked.seconds for asked in free if fault <= over(asked) and asked.began < whole]
     if row.provider == "slow":
         # The provider's own two seconds are not ours.
         during = [seconds - 2.0 + 0.02 if seconds >= 2.0 else seconds for seconds in during]

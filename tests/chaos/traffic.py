@@ -50,7 +50,7 @@ class Book:
         self.asked, self.runs = [], []
         self.sent = 0
         self.lost, self.mistaken = [], []
-        #: Broken off by the very gateway that was killed, and asked again elsewhere.
+        #: Begun at the very gateway that was killed then, and asked again elsewhere.
         self.broken_off = 0
         self.provider_errors, self.breaker = 0, 0
         self.meant_hints = []
@@ -107,10 +107,12 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 self.open.pop(gateway.name, None)
-                if gateway.name in self.traffic.victims:
+                killed = self.traffic.victims.get(gateway.name)
+                if killed is not None:
                     balancer.well[gateway.name] = False
+                    # Who comes later only finds that the connection is closed, and nothing was sent.
                     with book.lock:
-                        book.broken_off += 1
+                        book.broken_off += began <= killed
                     continue
                 book.lose(f"{gateway.name}: {type(error).__name__} {error} after {time.monotonic() - began:.2f} s")
                 return None
@@ -138,9 +140,8 @@ class Traffic:
 
     def __init__(self, gateways, rate, threads, reworders):
         self.book, self.balancer = Book(), Balancer(gateways)
-        #: Gateways that were killed on purpose.
-        self.victims = set()
-        #: Whether the provider answers with errors now; what it adds to an answer by itself.
+        #: Gateways that were killed on purpose, and when.
+        self.victims = {}
         self.stopping = threading.Event()
         self.numbers = itertools.count(1)
         self.pace = threads / rate
