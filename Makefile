@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup dashboard run demo docs docs-reference check-deploy audit test e2e browser browser-long \
 	screenshots lint fmt doc bench bench-gateway bench-observatory bench-semantic bench-instructions quality \
-	quality-semantic mutants fuzz fuzz-ingest kills replay-2gb clean
+	quality-semantic mutants fuzz fuzz-ingest kills replay-2gb chaos soak clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,7 @@ test: ## format check, lints, every test, the official SDKs, docs: what has to p
 	cd dashboard && npm run --silent browser
 	cd quality && python3 -m unittest --quiet test_quality
 	cd tests/deploy && python3 -m unittest discover --quiet
+	cd tests/chaos && PYTHONDONTWRITEBYTECODE=1 python3 -m unittest --quiet test_chaos
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
 
 e2e: ## only the tests with the official SDKs; E2E_LONG=1 adds the pause of 90 s
@@ -115,6 +116,14 @@ check-deploy: setup ## check deploy/ with real proxies, promtool, systemd-analyz
 
 audit: setup ## licences, sources and known vulnerabilities of every dependency
 	scripts/audit.sh
+
+chaos: ## kill, stop, slow down, fill and cut each part under traffic; CHAOS=redis plays only those rows
+	@scripts/setup.sh chaos
+	cargo build --release --quiet --package loopbreaker-cli --package loopbreaker-mock
+	tests/chaos/run.sh $(CHAOS)
+
+soak: setup ## half an hour at 2,000 requests/s: does anything grow, fail or get missed? SOAK_MINUTES, SOAK_RATE
+	scripts/soak.sh
 
 clean: ## remove what was built
 	cargo clean

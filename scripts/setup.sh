@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing need and is missing, and says what it does. Safe to run again and again.
-# usage: scripts/setup.sh [dashboard] [tests] [COMMAND…]: with `dashboard` also what builds the dashboard, with `tests`
-# also what the tests drive; a COMMAND is also its package.
+# usage: scripts/setup.sh [dashboard] [tests] [chaos] [COMMAND…]: with `dashboard` also what builds the dashboard, with
+# `tests` also what the tests drive, with `chaos` also what is broken on purpose; a COMMAND is also its package.
 set -euo pipefail
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -64,6 +64,11 @@ need_node() {
   fi
 }
 
+need_postgres() {
+  ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || install_package postgresql \
+    || fail "PostgreSQL is missing (keeps decisions): on Debian install \`postgresql\`"
+}
+
 for tool in "$@"; do
   if [ "$tool" = dashboard ]; then
     need_node
@@ -76,12 +81,16 @@ for tool in "$@"; do
     need chromium chromium "shows the dashboard"
     need strace strace "shows in which order decisions reach the disk"
     need curl curl "runs an example"
-    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || install_package postgresql \
-      || fail "PostgreSQL is missing (keeps decisions): on Debian install \`postgresql\`"
+    need_postgres
     "$(dirname "$0")/redis-stack.sh" >/dev/null
     "$(dirname "$0")/onnxruntime.sh" >/dev/null
     python3 -c 'import ensurepip' 2>/dev/null || install_package python3-venv \
       || fail "Python cannot make virtual environments: on Debian install \`python3-venv\`"
+    continue
+  fi
+  if [ "$tool" = chaos ]; then
+    need redis-server redis-server "keeps what several gateways share"
+    need_postgres
     continue
   fi
   need "$tool" "$tool" "asked for by this target"

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from play import RATE, play
+from play import play
 from rows import ROWS
 from table import markdown, write
 
@@ -41,7 +41,7 @@ def main():
     print(markdown(results))
     about = (
         f"{len(results)} rows in {(time.time() - began) / 60:.0f} minutes on {os.cpu_count()} cores, load of the machine "
-        f"{load:.1f} before and {os.getloadavg()[0]:.1f} after; {RATE} requests/s."
+        f"{load:.1f} before and {os.getloadavg()[0]:.1f} after."
     )
     if arguments.markdown:
         write(arguments.markdown, results, about)

@@ -47,10 +47,14 @@ def spoken(figures, count=3):
 
 def remarks(result):
     """What did not fit into the table."""
-    said = [f"`{result.row.name}`: " + (", ".join(result.metrics) or "nothing was counted as degraded")]
-    said[0] += f"; a decision log was answered within {spoken(result.log_seconds)} ms (p50 / p99 / slowest)."
-    said += [f"  - **✗ {floor}**" for floor in result.broken_floors()]
-    return "- " + "\n".join(said)
+    hints = " → ".join(f"{figure:.0f}" for figure in result.meant_hints)
+    said = [
+        f"`{result.row.name}`: " + (", ".join(result.metrics) or "nothing was counted as degraded"),
+        f"a decision log was answered within {spoken(result.log_seconds)} ms",
+        f"hints a minute to agents that say the same in other words: {hints} (quiet → broken → afterwards)",
+    ]
+    floors = [f"  - **✗ {floor}**" for floor in result.broken_floors()]
+    return "\n".join(["- " + "; ".join(said) + ".", *floors])
 
 
 def write(path, results, about):
