@@ -256,9 +256,11 @@ class Traffic:
         for turn, words in enumerate(luck.sample(REWORDED, len(REWORDED))):
             messages.append({"role": "user", "content": words})
             asked = self.ask(client, messages, luck, tenant)
-            if asked and asked[0].verdict == "hint":
-                with self.book.lock:
+            with self.book.lock:
+                if asked and asked[0].verdict == "hint":
                     self.book.meant_hints.append(asked[0].began)
+                elif asked and asked[0].verdict not in ("allow", "warn"):
+                    self.book.mistaken.append(f"the same in other words: {asked[0].verdict}")
             messages.append({"role": "assistant", "content": f"I am on it, number {number * 100 + turn}."})
             self.stopping.wait(0.7)
             if self.stopping.is_set():
