@@ -19,6 +19,8 @@ HINTED_AT, REFUSED_AT = 3, 6
 #: A looping agent that nobody stops gives up here.
 GIVES_UP_AT = 40
 PATH = "/v1/chat/completions"
+#: The tenant of those who say the same in other words.
+MEANING = "meaning"
 
 
 @dataclass
@@ -251,7 +253,7 @@ class Traffic:
 
     def reword(self, client, luck):
         """An agent that says the same in other words, for the detector that compares meanings."""
-        number, tenant = next(self.numbers), f"tenant-{luck.randrange(8)}"
+        number, tenant = next(self.numbers), MEANING
         messages = begin(f"We look after service {luck.choice(WORDS)}.")
         for turn, words in enumerate(luck.sample(REWORDED, len(REWORDED))):
             messages.append({"role": "user", "content": words})

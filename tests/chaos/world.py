@@ -7,8 +7,26 @@ from pathlib import Path
 
 from proxy import Proxy
 from servers import Cluster, Gateway, Mock, Postgres, Redis, Sidecar, free_port, until
+from traffic import MEANING
 
 GATEWAYS = 3
+
+
+def policies(row):
+    """The usual policy, with a budget that is never used up. Meanings are compared for those who say the same in other
+    words, and for all where the sidecars themselves are what is broken."""
+    selector = {"pathPrefix": "/v1/", "methods": ["POST"]}
+    compared = {**selector, "tenants": [MEANING]} if "sidecar" not in row.name else selector
+    identical = {"enabled": True, "window_seconds": 60, "threshold_identical_requests": 5, "action": "warn"}
+    usual = {
+        "selector": selector,
+        "loop_detection": identical,
+        "tool_loops": {"enabled": True, "ladder": ["hint", "hint", "throttle", "reject"]},
+        "chant": {"enabled": True, "action": "cut"},
+        "rules": [{"id": "calls", "key": "tenant", "requests": 1_000_000, "period": "1h"}],
+    }
+    meaning = {"selector": compared, "semantic": {"enabled": True, "threshold": 0.95, "action": "hint"}}
+    return [{"id": "agents", "spec": usual}, {"id": "meaning", "spec": meaning}]
 
 
 class World:
@@ -31,6 +49,7 @@ class World:
         config = {
             "state": self.state(row),
             "semantic": {"backend": "sidecar", "sidecars": [str(one.socket) for one in self.sidecars]},
+            "policies": policies(row),
         }
         if row.log == "PostgreSQL":
             config["log"] = {"url": self.database(row)}
