@@ -40,8 +40,8 @@ def main():
             say(f"FAILED: {floor}")
     print(markdown(results))
     about = (
-        f"{len(results)} rows in {(time.time() - began) / 60:.0f} minutes on {os.cpu_count()} cores, load of the machine "
-        f"{load:.1f} before and {os.getloadavg()[0]:.1f} after."
+        f"{len(results)} rows in {(time.time() - began) / 60:.0f} minutes on {os.cpu_count()} cores; load of the "
+        f"machine {load:.1f} before and {os.getloadavg()[0]:.1f} after."
     )
     if arguments.markdown:
         write(arguments.markdown, results, about)

@@ -1,6 +1,7 @@
 """One row, from the first request to what was lost."""
 
 import datetime
+import subprocess
 import time
 from dataclasses import dataclass, field
 
@@ -22,6 +23,8 @@ MEDIAN_MILLIS = 10.0
 @dataclass
 class Result:
     row: object
+    #: Why it could not be played at all.
+    trouble: str = ""
     sent: int = 0
     lost: list = field(default_factory=list)
     broken_off: int = 0
@@ -49,6 +52,8 @@ class Result:
 
     def broken_floors(self):
         """What must not be."""
+        if self.trouble:
+            return [f"not played: {self.trouble}"]
         found = []
         if self.lost:
             found.append(f"{len(self.lost)} requests lost: " + "; ".join(reasons(self.lost)))
@@ -74,11 +79,16 @@ class Result:
 
 
 def play(row, binaries, say):
-    world = World(row, binaries)
+    """One row. One that cannot be played is a failure, and the others go on."""
+    world = None
     try:
+        world = World(row, binaries)
         return measure(row, world, say)
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        return Result(row, trouble=f"{type(error).__name__}: {error}")
     finally:
-        world.end()
+        if world:
+            world.end()
 
 
 def measure(row, world, say):

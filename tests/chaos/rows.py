@@ -49,10 +49,6 @@ def start_sidecars(*which):
     return start
 
 
-def link(name, fault):
-    return lambda world: getattr(world, f"{name}_link").set(fault)
-
-
 def start_redis(world):
     world.redis.start()
     until("Redis answers", world.redis.is_up)
@@ -105,8 +101,12 @@ def empty_disks(world):
         (gateway.data / "ballast").unlink()
 
 
-def nothing(world):
-    pass
+def bad_link(name, about, fault):
+    """A row in which the way to Redis or to PostgreSQL is bad."""
+    who = name.partition("-")[0]
+    set_link = lambda what: lambda world: getattr(world, f"{who}_link").set(what)
+    log = "PostgreSQL" if who == "postgres" else "SQLite"
+    return Row(name, about, set_link(fault), set_link("pass"), log=log, link=who)
 
 
 ROWS = [
@@ -160,11 +160,11 @@ ROWS = [
         lambda world: world.redis.stop(),
         lambda world: world.redis.go_on(),
     ),
-    Row("redis-slow-50ms", "every answer of Redis comes 50 ms later", link("redis", "delay 0.05"), link("redis", "pass"), link="redis"),
-    Row("redis-slow-2s", "every answer of Redis comes 2 s later", link("redis", "delay 2"), link("redis", "pass"), link="redis"),
-    Row("redis-cut", "every answer of Redis is cut in its middle, with the connection", link("redis", "cut"), link("redis", "pass"), link="redis"),
-    Row("redis-garbled", "a byte is missing in every answer of Redis", link("redis", "drop"), link("redis", "pass"), link="redis"),
-    Row("redis-half-open", "connections to Redis stay open, new ones too, and nothing passes", link("redis", "stall"), link("redis", "pass"), link="redis"),
+    bad_link("redis-slow-50ms", "every answer of Redis comes 50 ms later", "delay 0.05"),
+    bad_link("redis-slow-2s", "every answer of Redis comes 2 s later", "delay 2"),
+    bad_link("redis-cut", "every answer of Redis is cut in its middle, with the connection", "cut"),
+    bad_link("redis-garbled", "a byte is missing in every answer of Redis", "drop"),
+    bad_link("redis-half-open", "connections to Redis stay open, new ones too, and nothing passes", "stall"),
     Row(
         "redis-full",
         "Redis is full (`maxmemory` with `noeviction`) and refuses to write",
@@ -193,15 +193,15 @@ ROWS = [
         lambda world: world.postgres.go_on(),
         log="PostgreSQL",
     ),
-    Row("postgres-restarted", "PostgreSQL is shut down and started again, as for an update", restart_postgres, nothing, seconds=0.5, log="PostgreSQL"),
     Row(
-        "postgres-half-open",
-        "connections to PostgreSQL stay open, new ones too, and nothing passes",
-        link("postgres", "stall"),
-        link("postgres", "pass"),
+        "postgres-restarted",
+        "PostgreSQL is shut down and started again, as for an update",
+        restart_postgres,
+        lambda world: None,
+        seconds=0.5,
         log="PostgreSQL",
-        link="postgres",
     ),
+    bad_link("postgres-half-open", "connections to PostgreSQL stay open, new ones too, and nothing passes", "stall"),
     Row("disk-full", "the data folder's disk is full, at all three gateways", fill_disks, empty_disks, small_disk=True),
     Row(
         "provider-slow",

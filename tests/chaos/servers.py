@@ -216,8 +216,8 @@ class Cluster:
         return all("cluster_state:ok" in node.tell("CLUSTER", "INFO") for node in self.nodes)
 
     def has_replicas(self):
-        replicas = [node for node in self.nodes if "role:slave" in node.tell("INFO", "replication")]
-        return len(replicas) == 3 and all("master_link_status:up" in one.tell("INFO", "replication") for one in replicas)
+        said = [node.tell("INFO", "replication") for node in self.nodes]
+        return sum("role:slave" in one and "master_link_status:up" in one for one in said) == 3
 
     def busiest_primary(self):
         """The primary with the most keys."""

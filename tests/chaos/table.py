@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 HEAD = (
-    "| what is done | log | sent | lost because of us | p50 / p99 / slowest, quiet → broken (ms) | our own part, p50 / p99 "
-    "(ms) | loops: late, missed | whole again | `/readyz` meanwhile | logs acknowledged, lost | not written | floors |\n"
+    "| what is done | log | sent | lost because of us | p50 / p99 / slowest, quiet → broken (ms) "
+    "| our own part, p50 / p99 (ms) | loops: late, missed | whole again | `/readyz` meanwhile "
+    "| logs acknowledged, lost | not written | floors |\n"
     "|---|---|--:|--:|---|---|---|--:|---|---|--:|---|"
 )
 
@@ -21,7 +22,10 @@ def line(result):
         lost += f" (and {result.broken_off} in flight at the killed one)"
     if result.provider_errors or result.breaker:
         lost += f" (the provider's own errors {result.provider_errors}, breaker {result.breaker})"
-    late = f"{result.loops}: {result.late}" + (f" (by ≤ {result.latest})" if result.late else "") + f", {len(result.missed)}"
+    late = f"{result.late} (by ≤ {result.latest})" if result.late else "0"
+    logs = f"{result.acknowledged}, {len(result.logs_lost)}"
+    if result.logs_refused:
+        logs += f" ({result.logs_refused} refused)"
     cells = [
         f"**{row.name}**: {row.about}",
         row.log,
@@ -29,10 +33,10 @@ def line(result):
         lost,
         f"{spoken(result.quiet)} → {spoken(result.during)}",
         f"{spoken(result.own_quiet, 2)} → {spoken(result.own_during, 2)}",
-        late,
+        f"{result.loops}: {late}, {len(result.missed)}",
         f"{result.recovery:.2f} s" if result.recovery is not None else "no",
         "; ".join(result.readyz) or "ready",
-        f"{result.acknowledged}, {len(result.logs_lost)}" + (f" ({result.logs_refused} refused)" if result.logs_refused else ""),
+        logs,
         f"{result.unwritten}",
         "✗" if result.broken_floors() else "✓",
     ]

@@ -118,8 +118,9 @@ class Client:
                     continue
                 book.lose(f"{gateway.name}: {type(error).__name__} {error} after {time.monotonic() - began:.2f} s")
                 return None
-            asked = Asked(began, time.monotonic() - began, answer.getheader("x-loopbreaker-verdict", "none"), answer.status)
-            return asked, answer, text if not streamed or answer.status != 200 else self.joined(text)
+            verdict = answer.getheader("x-loopbreaker-verdict", "none")
+            asked = Asked(began, time.monotonic() - began, verdict, answer.status)
+            return asked, answer, self.joined(text) if streamed and answer.status == 200 else text
 
     def connect(self, gateway):
         connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
@@ -148,7 +149,8 @@ class Traffic:
         self.numbers = itertools.count(1)
         self.pace = threads / rate
         works = [self.loop if at % 3 == 0 else self.work for at in range(threads)] + [self.reword] * reworders
-        self.threads = [threading.Thread(target=self.live, args=(work, at), daemon=True) for at, work in enumerate(works)]
+        lives = [(work, at) for at, work in enumerate(works)]
+        self.threads = [threading.Thread(target=self.live, args=life, daemon=True) for life in lives]
 
     def start(self):
         for thread in self.threads:

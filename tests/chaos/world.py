@@ -87,7 +87,9 @@ class World:
 
     def mount(self, folder):
         """A disk of its own, so small that it can be filled."""
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)], check=True)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)], capture_output=True)
+        if mounted.returncode:
+            raise RuntimeError("no small disk could be mounted: run this row as root")
         self.disks.append(folder)
 
     def is_whole(self):
