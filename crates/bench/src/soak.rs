@@ -99,8 +99,8 @@ pub fn run(effort: Effort, progress: &mut impl Write) -> io::Result<Outcome> {
         running.push(local.spawn_local(healthy.run(deadline, Rc::clone(&minute))));
     }
     let runs = Rc::new(Cell::new(0));
-    for at in 0..loopers as usize {
-        let first = started + LOOPING_PACE.mul_f64(at as f64 / loopers);
+    for at in (0_u32..).take_while(|at| f64::from(*at) < loopers) {
+        let first = started + LOOPING_PACE.mul_f64(f64::from(at) / loopers);
         let looping = Looping { address: target.address, runs: Rc::clone(&runs), every: LOOPING_PACE, first };
         running.push(local.spawn_local(looping.run(deadline, Rc::clone(&minute))));
     }

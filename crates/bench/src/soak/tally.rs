@@ -56,9 +56,8 @@ impl Tally {
     /// In words.
     pub(crate) fn told(&mut self, elapsed: Duration) -> String {
         self.micros.sort_unstable();
-        let at = |share: f64| {
-            let index =
-                ((self.micros.len() as f64 * share) as usize).min(self.micros.len().saturating_sub(1));
+        let at = |per_mille: usize| {
+            let index = (self.micros.len() * per_mille / 1_000).min(self.micros.len().saturating_sub(1));
             f64::from(self.micros.get(index).copied().unwrap_or(0)) / 1e3
         };
         format!(
@@ -66,9 +65,9 @@ impl Tally {
              {} mistaken",
             self.requests(),
             self.requests() as f64 / elapsed.as_secs_f64(),
-            at(0.5),
-            at(0.99),
-            at(1.0),
+            at(500),
+            at(990),
+            at(1_000),
             self.loops,
             self.missed,
             self.failed,
