@@ -5,7 +5,7 @@
 mod faults;
 mod orders;
 mod server;
-mod shared;
+mod together;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
