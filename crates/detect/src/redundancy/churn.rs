@@ -77,8 +77,10 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
 pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
     let facts = now.outcome.facts;
     let changes = now.does.effect != Some(Effect::Read);
-    if now.form != Form::Call || now.outcome.result == 0 || facts.failed || now.is_waiting() || now.does.notes
-    {
+    let tells = now.form == Form::Call && now.outcome.result != 0 && !facts.failed;
+    // Each move is answered with the same few words.
+    let moves = now.does.moves && facts.brief;
+    if !tells || moves || now.is_waiting() || now.does.notes {
         return None;
     }
     // A bare "ok" of something that changes the world is progress each time, unless it is the same change.

@@ -16,7 +16,8 @@ const FAILING: Rule = Rule::new("failing_repeat", Kind::FailingRepeat, 2, 3);
 const FAILING_POLL: Rule = Rule::new("failing_poll", Kind::FailingRepeat, 10, 20);
 const UNKNOWN_TOOL: Rule = Rule::new("unknown_tool", Kind::UnknownTool, 2, 3);
 const RETRY: Rule = Rule::new("retry", Kind::Retry, 3, usize::MAX);
-/// The same failure in spite of programs that ran in between, of which nobody knows what they change.
+/// A lookup that fails in the same way in spite of programs that ran in between: nobody knows what they change, but it
+/// is hardly what a tool looks up.
 const DESPITE_PROGRAMS: Rule = Rule::new("failing_despite_programs", Kind::FailingRepeat, 3, 4);
 /// The same failure in spite of changes in between: stagnation.
 const DESPITE_WRITES: Rule = Rule::new("failing_despite_writes", Kind::FailingRepeat, 4, 5);
@@ -72,7 +73,13 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
         let steps = occurrences(earlier_calls(window, now), now, cut, |print| same_or_other(print, now));
         if now.is_waiting() { FAILING_POLL } else { rule }.sight(|| identity_of_call(now), now, steps)
     };
-    let programs = despite(DESPITE_PROGRAMS, |print| print.fresh_write && print.does.effect.is_some());
+    // A command line runs what a program may have mended; a tool looks something up.
+    let is_lookup = !now.does.command && !now.is_write();
+    let programs = if is_lookup {
+        despite(DESPITE_PROGRAMS, |print| print.fresh_write && print.does.effect.is_some())
+    } else {
+        None
+    };
     let writes = despite(DESPITE_WRITES, |_| false);
     Sighting::strongest([steady, programs, writes].into_iter().flatten())
 }
