@@ -120,7 +120,7 @@ impl Outcome {
             return None;
         }
         if facts.failed_plainly && self.class != 0 {
-            return Some(Upshot::Failed(self.class));
+            return (!facts.unexplained).then_some(Upshot::Failed(self.class));
         }
         (!facts.empty && !facts.acknowledged).then_some(Upshot::Gave(self.result))
     }
