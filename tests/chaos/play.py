@@ -40,6 +40,8 @@ class Result:
     latest: int = 0
     missed: list = field(default_factory=list)
     recovery: float | None = None
+    #: From the first to the last moment at which somebody did not say `ready`.
+    ill_for: float = 0.0
     readyz: list = field(default_factory=list)
     metrics: list = field(default_factory=list)
     acknowledged: int = 0
@@ -127,6 +129,7 @@ def measure(row, world, say):
     lines = list(session_lines(world.gateways))
     tell_requests(result, traffic.book, (quiet, fault, whole), lines, clock)
     tell_loops(result, traffic.book, (fault, whole), lines, clock)
+    result.ill_for = watch.ill_for(fault, whole)
     result.readyz, result.metrics = watch.meanwhile(fault, whole), counted(before, after)
     result.unwritten = sum(store_unwritten(gateway) for gateway in world.gateways)
     ended = time.monotonic()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 HEAD = (
     "| what is done | log | sent | lost because of us | p50 / p99 / slowest, quiet → broken (ms) "
-    "| our own part, p50 / p99 (ms) | loops: late, missed | whole again | `/readyz` meanwhile "
+    "| our own part, p50 / p99 (ms) | loops: late, missed | whole again | ill for | `/readyz` meanwhile "
     "| logs acknowledged, lost | not written | floors |\n"
-    "|---|---|--:|--:|---|---|---|--:|---|---|--:|---|"
+    "|---|---|--:|--:|---|---|---|--:|--:|---|---|--:|---|"
 )
 
 
@@ -35,6 +35,7 @@ def line(result):
         f"{spoken(result.own_quiet, 2)} → {spoken(result.own_during, 2)}",
         f"{result.loops}: {late}, {len(result.missed)}",
         f"{result.recovery:.2f} s" if result.recovery is not None else "no",
+        f"{result.ill_for:.1f} s",
         "; ".join(result.readyz) or "ready",
         logs,
         f"{result.unwritten}",

@@ -40,6 +40,12 @@ class Watch:
         return [f"{what} ({len(names)} of {len(self.gateways)})" for what, names in gateways.items() if what != "ready"]
 
 
+    def ill_for(self, began, ended):
+        """Seconds from the first answer that was not `ready` to the last one, between two moments."""
+        ill = [at for at, _, what in self.said if began <= at <= ended and what != "ready"]
+        return max(ill) - min(ill) if ill else 0.0
+
+
 def words(ready):
     """An answer of `/readyz` in short."""
     if ready is None:
