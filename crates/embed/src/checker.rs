@@ -330,7 +330,7 @@ impl Inner {
     ) -> Reading {
         let may_count = |earlier: &&Earlier| match question.rule {
             Rule::Literal => true,
-            Rule::Intent => earlier.may_mean_the_same(),
+            Rule::Intent => earlier.has_same_names(),
         };
         let candidates: Vec<&Earlier> = said.earlier.iter().filter(may_count).collect();
         if candidates.is_empty() {

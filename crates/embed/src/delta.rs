@@ -55,17 +55,23 @@ impl Delta {
                     self.learn(step.result.and_then(|result| upshot(tool, step.args, result)));
                 } else if !self.has_calls {
                     self.say(step.thought);
+                    if let Some(reply) = step.result {
+                        self.hear(reply);
+                    }
                 }
             }
             // What a person or the environment says to an answer is what came of it.
             Role::Outside if self.by_agent => {
                 self.is_replied = true;
-                let reply = step.thought.unwrap_or_default();
-                self.learn(Some(Upshot::Gave(xxh3_128(reply.trim().as_bytes()))));
+                self.hear(step.thought.unwrap_or_default());
             }
             Role::Outside => self.say(step.thought),
             Role::Compaction => {}
         }
+    }
+
+    fn hear(&mut self, reply: &str) {
+        self.learn(Some(Upshot::Gave(xxh3_128(reply.trim().as_bytes()))));
     }
 
     fn learn(&mut self, upshot: Option<Upshot>) {
@@ -193,6 +199,8 @@ mod tests {
         assert_eq!(said("yes").text, "shall I go on?");
         assert_eq!(said("yes").results, said("yes").results);
         assert_ne!(said("yes").results, said("no").results);
+        let answered = |reply| of([Step::said("shall I go on?").answered(reply, None)]).results;
+        assert_eq!((answered("yes"), answered("no")), (said("yes").results, said("no").results));
         assert_eq!(of([Step::heard("fix the build")]).text, "fix the build");
         assert_eq!(of([Step::heard("fix it"), Step::heard("please")]).text, "please");
     }

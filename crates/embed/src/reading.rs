@@ -48,7 +48,6 @@ impl Results {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Rule {
     /// Two or more similar ones with the same names, numbers and paths and with unchanged results; one is a warning.
-    /// Where both failed in the same way the names may be others: they made no difference.
     /// Texts that cannot be part of one are not embedded, so `max_similarity` leaves them out.
     #[default]
     Intent,
@@ -180,7 +179,7 @@ impl Reading {
         similar: usize,
         earlier: &[Earlier],
     ) -> Self {
-        let same = earlier.iter().filter(|earlier| earlier.may_mean_the_same());
+        let same = earlier.iter().filter(|earlier| earlier.has_same_names());
         let unchanged = same.clone().filter(|earlier| earlier.same_results).count();
         let votes = Votes {
             max_similarity,
@@ -208,7 +207,7 @@ impl Votes {
             return;
         }
         self.similar += 1;
-        if let Some(earlier) = earlier.filter(|earlier| earlier.may_mean_the_same()) {
+        if let Some(earlier) = earlier.filter(|earlier| earlier.has_same_names()) {
             self.same_intent += 1;
             self.unchanged += usize::from(earlier.same_results);
         }

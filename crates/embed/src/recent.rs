@@ -46,8 +46,6 @@ pub(crate) struct Earlier {
     pub(crate) id: u64,
     pub(crate) likeness: Likeness,
     pub(crate) same_results: bool,
-    /// Both failed in the same way.
-    pub(crate) same_failure: bool,
     pub(crate) body: Body,
 }
 
@@ -69,10 +67,8 @@ impl Earlier {
         self.likeness == Likeness::Exact
     }
 
-    /// Whether an embedding may say that both are one intent. What two texts name tells them apart, but not where both
-    /// failed in the same way: then it made no difference.
-    pub(crate) fn may_mean_the_same(&self) -> bool {
-        self.likeness >= Likeness::Names || (self.likeness >= Likeness::Words && self.same_failure)
+    pub(crate) fn has_same_names(&self) -> bool {
+        self.likeness >= Likeness::Names
     }
 }
 
@@ -190,8 +186,7 @@ impl Heard {
             Likeness::Words
         };
         let same_results = saying.results.unchanged_since(self.results);
-        let same_failure = same_results && matches!(saying.results, Results::Failed(_));
-        Earlier { id: self.id, likeness, same_results, same_failure, body: self.body.clone() }
+        Earlier { id: self.id, likeness, same_results, body: self.body.clone() }
     }
 
     /// Asks the detector, which knows what a name is: a like delta with the same names is a warning to it.
@@ -277,23 +272,23 @@ mod tests {
         hear(&recent, 1, "open page 3 of the report", 0, 0);
         let earlier = hear(&recent, 1, "open page 4 of the report", 0, 0);
         assert_eq!(earlier[0].likeness, Likeness::Words);
-        assert!(hear(&recent, 1, "now open the page 4 of that report", 0, 0)[0].may_mean_the_same());
+        assert!(hear(&recent, 1, "now open the page 4 of that report", 0, 0)[0].has_same_names());
     }
 
     #[test]
-    fn what_failed_in_the_same_way_is_not_told_apart_by_its_names() {
+    fn what_tells_nothing_is_no_unchanged_result() {
         let recent = Recent::new(5, HOUR, 1 << 20);
-        let hear = |text: &str, results: Results| {
-            let excerpt: Arc<str> = text.into();
-            let fingerprint = xxh3_128(text.as_bytes());
-            let saying = Saying { text, excerpt: &excerpt, fingerprint, results, keep_text: true };
-            recent.hear(1, &saying, 0).1.first().map(Earlier::may_mean_the_same)
+        let hear = |results: Results| {
+            let excerpt: Arc<str> = "go on".into();
+            let saying =
+                Saying { text: "go on", excerpt: &excerpt, fingerprint: 1, results, keep_text: true };
+            recent.hear(1, &saying, 0).1.first().map(|earlier| earlier.same_results)
         };
-        assert_eq!(hear("open page 3 of the report", Results::Failed(1)), None);
-        assert_eq!(hear("open page 4 of the report", Results::Failed(1)), Some(true));
-        assert_eq!(hear("open page 5 of the report", Results::Failed(2)), Some(false));
-        assert_eq!(hear("open page 6 of the report", Results::Unclear), Some(false));
-        assert_eq!(hear("open page 7 of the report", Results::Unclear), Some(false));
+        assert_eq!(hear(Results::Unclear), None);
+        assert_eq!(hear(Results::Unclear), Some(false));
+        assert_eq!(hear(Results::Failed(1)), Some(false));
+        assert_eq!(hear(Results::Failed(1)), Some(true));
+        assert_eq!(hear(Results::Gave(1)), Some(false));
     }
 
     #[test]
