@@ -22,39 +22,36 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
     // One step again and again is a repeat: a unit is longer than the run of equal steps at its end.
     let run = newest.clone().take(MAX_PERIOD).take_while(|print| print.equals(last)).count();
     // The shortest period names the loop; a longer one would only count two rounds of it as one.
-    (run + 1..=MAX_PERIOD).find_map(|period| {
+    let (period, matching) = (run + 1..=MAX_PERIOD).find_map(|period| {
         // Cheap refusal first: the step one period back is another one.
         if !newest.clone().nth(period)?.equals(last) {
             return None;
         }
         let matching =
             newest.clone().zip(newest.clone().skip(period)).take_while(|(a, b)| a.equals(b)).count();
-        // Counted from where the sequence started. Of a short unit each copy is found once, when it is complete; of a
-        // long one the copy after two complete ones is found from its first step on: to wait for its end would be to
-        // watch several more steps that are known to be redundant.
-        let complete = matching % period == 0;
-        let at_length = period >= LONG && matching > period;
-        if !complete && !at_length {
-            return None;
-        }
-        let copies = matching.div_ceil(period) + 1;
-        let unit = newest.clone().take(period);
-        let told_apart =
-            unit.clone().any(|print| print.outcome.result != 0 && !print.outcome.facts.acknowledged);
-        let transient = unit.clone().any(|print| print.outcome.facts.transient);
-        let acts = unit.clone().any(|print| print.form == Form::Call);
-        if copies < 2 || !told_apart || transient || !acts {
-            return None;
-        }
-        let waiting = unit.clone().any(Print::is_waiting);
-        let rule = if waiting { WAITING_CYCLE } else { CYCLE };
-        let severity = rule.severity(copies)?;
-        let mut evidence: Vec<usize> =
-            newest.clone().take(period + matching).map(|print| print.index).collect();
-        evidence.sort_unstable();
-        let identity = Fingerprint::of_set(b"loop", &mut unit.map(|print| print.call).collect());
-        Some(Sighting { rule, severity, count: copies, period, identity, evidence })
-    })
+        (matching >= period).then_some((period, matching))
+    })?;
+    // Counted from where the sequence started. Of a short unit each copy is found once, when it is complete; of a long
+    // one the copy after two complete ones is found from its first step on: to wait for its end would be to watch
+    // several more steps that are known to be redundant.
+    if matching % period != 0 && period < LONG {
+        return None;
+    }
+    let copies = matching.div_ceil(period) + 1;
+    let unit = newest.clone().take(period);
+    let told_apart = unit.clone().any(|print| print.outcome.result != 0 && !print.outcome.facts.acknowledged);
+    let transient = unit.clone().any(|print| print.outcome.facts.transient);
+    let acts = unit.clone().any(|print| print.form == Form::Call);
+    if !told_apart || transient || !acts {
+        return None;
+    }
+    let waiting = unit.clone().any(Print::is_waiting);
+    let rule = if waiting { WAITING_CYCLE } else { CYCLE };
+    let severity = rule.severity(copies)?;
+    let mut evidence: Vec<usize> = newest.clone().take(period + matching).map(|print| print.index).collect();
+    evidence.sort_unstable();
+    let identity = Fingerprint::of_set(b"loop", &mut unit.map(|print| print.call).collect());
+    Some(Sighting { rule, severity, count: copies, period, identity, evidence })
 }
 
 /// The names of the tools that a cycle of this period goes through, in order and each once, with quotes between them.

@@ -17,6 +17,10 @@ fn actions(lines: &[Line]) -> Vec<(usize, Action)> {
     replay.finish().actions
 }
 
+/// As many words as a short script has.
+const WORDS: &str = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen \
+                     seventeen eighteen nineteen twenty plus some more";
+
 #[test]
 fn counts_that_end_with_a_bare_exit_code_are_different_questions() {
     let run = ["404", "403", "502", "503"]
@@ -69,23 +73,18 @@ fn the_same_lines_in_another_order_are_a_repeat() {
 
 #[test]
 fn a_file_that_is_written_again_in_nearly_the_same_words_is_churn() {
-    let content = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
-    let again = |last: &str| write("solve.py", &format!("{content} {last}"));
+    let again = |last: &str| write("solve.py", &format!("{WORDS} {last}"));
     assert_eq!(loops(&["alpha", "beta", "gamma", "delta"].map(again)), [Kind::Churn]);
-    let spread = ["a.py", "b.py", "c.py", "d.py"].map(|path| write(path, content));
+    let spread = ["a.py", "b.py", "c.py", "d.py"].map(|path| write(path, WORDS));
     assert_ne!(verdict(&spread), Some(Severity::Loop), "one header for many files is a batch");
 }
 
 #[test]
 fn a_file_that_is_tested_between_its_versions_is_work() {
-    let content = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
     let run: Vec<_> = ["alpha", "beta", "gamma", "delta"]
         .iter()
         .flat_map(|last| {
-            [
-                write("solve.py", &format!("{content} {last}")),
-                sh("python3 -m unittest", "FAILED (failures=1)"),
-            ]
+            [write("solve.py", &format!("{WORDS} {last}")), sh("python3 -m unittest", "FAILED (failures=1)")]
         })
         .collect();
     assert_ne!(verdict(&run), Some(Severity::Loop));
