@@ -182,10 +182,12 @@ mod tests {
 
     #[test]
     fn failures_of_one_kind_are_the_same_and_trouble_that_passes_says_nothing() {
-        let gave = |result| of([Step::call("cat", "{}").answered(result, None).in_round(1)]).results;
-        let missing = gave("Error: no such file or directory: a.txt");
+        let called = |args, result| of([Step::call("cat", args).answered(result, None).in_round(1)]).results;
+        let gave = |result| called("{}", result);
+        let missing = called(r#"{"path":"a.txt"}"#, "Error: no such file or directory: a.txt");
         assert!(matches!(missing, Results::Failed(_)), "{missing:?}");
-        assert_eq!(missing, gave("Error: no such file or directory: b.txt"));
+        // What an error only repeats of its call makes it no other failure.
+        assert_eq!(missing, called(r#"{"path":"b.txt"}"#, "Error: no such file or directory: b.txt"));
         assert_eq!((gave(""), gave("ok")), (Results::Unclear, Results::Unclear));
         assert_eq!(gave("Error: 429 Too Many Requests"), Results::Unclear);
         let wrote =

@@ -109,10 +109,11 @@ fn a_gateway_behind_tls_is_probed_by_https() {
     let trusted = desk.path("cert.pem");
     let gateway = Served::start(desk, &[]);
 
-    let plain = probe(&gateway.url);
+    let url = gateway.url.clone();
+    assert!(url.starts_with("https://"), "{url}");
+    let plain = probe(&url.replace("https://", "http://"));
     assert_eq!(plain.code, 1);
     assert!(plain.stderr.contains("write https:// instead of http://"), "{}", plain.stderr);
-    let url = gateway.url.replace("http://", "https://");
     let distrusted = probe(&url);
     assert_eq!(distrusted.code, 1);
     assert!(distrusted.stderr.contains("SSL_CERT_FILE"), "{}", distrusted.stderr);

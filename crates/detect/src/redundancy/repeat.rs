@@ -76,7 +76,10 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
     // A command line runs what a program may have mended; a tool looks something up.
     let is_lookup = !now.does.command && !now.is_write();
     let programs = if is_lookup {
-        despite(DESPITE_PROGRAMS, |print| print.fresh_write && print.does.effect.is_some())
+        // A tool of unknown effect may have changed anything; of a command line that is not known to write it is unlikely.
+        despite(DESPITE_PROGRAMS, |print| {
+            print.fresh_write && (print.does.effect.is_some() || !print.does.command)
+        })
     } else {
         None
     };
