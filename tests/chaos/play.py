@@ -201,7 +201,8 @@ def tell_loops(result, book, outage, lines, clock):
             continue
         late = max(run.refused_at - REFUSED_AT, run.hinted_at - HINTED_AT)
         if late > allowed:
-            result.missed.append(f"{late} steps late, {allowed} of them excused")
+            begun = f"begun {run.began - fault:+.1f} s from the fault, in {len(run.sessions)} sessions"
+            result.missed.append(f"{late} steps late, {allowed} excused, {begun}: {' '.join(run.verdicts)}")
         elif late > 0:
             result.late += 1
             result.latest = max(result.latest, late)

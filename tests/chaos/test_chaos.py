@@ -76,7 +76,7 @@ class Counting(unittest.TestCase):
     def late(self, refused_at, asked, degraded=0):
         """What is said of a run whose outage lasted from 10 to 20."""
         book, result = Book(), Result(None)
-        book.runs = [Run(0.0, asked, {"s"}, hinted_at=3, refused_at=refused_at)]
+        book.runs = [Run(0.0, asked, sessions={"s"}, hinted_at=3, refused_at=refused_at)]
         line = {"at": "1970-01-01T00:00:05Z", "session": "s", "degraded": ["state"]}
         tell_loops(result, book, (10.0, 20.0), [line] * degraded, clock=0.0)
         return result.late, len(result.missed)

@@ -39,6 +39,8 @@ class Run:
 
     began: float
     asked: list = field(default_factory=list)
+    #: What it was answered, request by request.
+    verdicts: list = field(default_factory=list)
     sessions: set = field(default_factory=set)
     hinted_at: int | None = None
     refused_at: int | None = None
@@ -146,7 +148,8 @@ class Traffic:
         #: Gateways that were killed on purpose, and when.
         self.victims = {}
         self.stopping = threading.Event()
-        self.numbers = itertools.count(1)
+        # Numbers of six digits: one such as 503 in a result would be taken for a failure in passing.
+        self.numbers = itertools.count(100_001)
         self.pace = threads / rate
         works = [self.loop if at % 3 == 0 else self.work for at in range(threads)] + [self.reword] * reworders
         lives = [(work, at) for at, work in enumerate(works)]
@@ -239,9 +242,11 @@ class Traffic:
             if asked is None:
                 # It was told to come back, and asks the same again.
                 run.asked.append(time.monotonic())
+                run.verdicts.append("unanswered")
                 continue
             asked, answer = asked
             run.asked.append(asked.began)
+            run.verdicts.append(asked.verdict)
             run.sessions.add(answer.getheader("x-loopbreaker-session"))
             if asked.verdict in ("hint", "throttle", "reject") and run.hinted_at is None:
                 run.hinted_at = repeated
