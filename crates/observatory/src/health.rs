@@ -14,8 +14,6 @@ use crate::observatory::{Observatory, Shared};
 #[derive(Debug, Default)]
 pub struct Health {
     failure: Mutex<Option<StoreError>>,
-    /// The last failure, whether or not the store works again.
-    last_failure: Mutex<Option<StoreError>>,
     unwritten: AtomicU64,
     dropped: AtomicU64,
     /// Other parts that do not do what they should, and why.
@@ -26,11 +24,6 @@ impl Health {
     /// Why the last batch could not be written; `None` while the store works.
     pub fn failure(&self) -> Option<StoreError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Why the last work that failed did: the store may work again before whoever waited for it has looked.
-    pub(crate) fn last_failure(&self) -> Option<StoreError> {
-        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How much could not be written since the start. None of it was answered as if it had been.
@@ -73,7 +66,6 @@ impl Shared {
     pub(crate) fn store_failed(&self, error: StoreError, jobs: u64) {
         self.health.unwritten.fetch_add(jobs, Ordering::Relaxed);
         let code = error.code();
-        *self.health.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
         if self.health.set(Some(error)) {
             self.tell_health("store", "degraded", Some(code));
         }

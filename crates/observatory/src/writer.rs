@@ -175,14 +175,12 @@ pub(crate) struct Pending<T> {
 
 impl<T> Pending<T> {
     pub(crate) async fn answer(self) -> Stored<T> {
-        let health = &self.shared.health;
+        let failed = || self.shared.health.failure();
         match tokio::time::timeout_at(self.until, self.answer).await {
             Ok(Ok(answer)) => Ok(answer),
             // Work whose transaction failed is dropped with its reply.
-            Ok(Err(_)) => {
-                Err(health.last_failure().unwrap_or_else(|| StoreError::Other("the batch failed".to_owned())))
-            }
-            Err(_) => Err(health.failure().unwrap_or(StoreError::Busy)),
+            Ok(Err(_)) => Err(failed().unwrap_or_else(|| StoreError::Other("the batch failed".to_owned()))),
+            Err(_) => Err(failed().unwrap_or(StoreError::Busy)),
         }
     }
 }

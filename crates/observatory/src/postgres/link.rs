@@ -132,11 +132,13 @@ impl Link {
         let (Some(runtime), Some(client), false) = (&self.runtime, &self.client, self.is_given_up) else {
             return Err(StoreError::Unreachable("the connection was given up".to_owned()));
         };
-        let Some(answer) = within(runtime, limit, ask(client)) else {
-            self.is_given_up = true;
-            return Err(silent(limit));
-        };
-        Ok(answer?)
+        match within(runtime, limit, ask(client)) {
+            Some(answer) => Ok(answer?),
+            None => {
+                self.is_given_up = true;
+                Err(silent(limit))
+            }
+        }
     }
 }
 
