@@ -74,11 +74,6 @@ const MAX_WAITING: usize = 8_192;
 const MAX_NOTED: usize = 16_384;
 /// How long a caller waits for a place.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a caller waits for its answer once it has a place. Its work may still be done later; it was not said to be.
-const ANSWER_WITHIN: Duration = Duration::from_secs(8);
-/// A batch that takes longer is committed as far as it is, so that a slow store keeps those at its front waiting for
-/// their own work only.
-const BATCH_TIME: Duration = Duration::from_secs(1);
 /// How often the thread looks after what nobody asks for.
 const TICK: Duration = Duration::from_millis(250);
 /// Event numbers are set aside in blocks, so that a restart never gives one twice.
@@ -128,11 +123,7 @@ impl Writer {
             Err(error) => Err((error, Box::new(move || drop(reply)))),
         });
         self.send(Envelope { job, place: Some(permit) })?;
-        Ok(Pending {
-            answer,
-            until: tokio::time::Instant::now() + ANSWER_WITHIN,
-            shared: Arc::clone(&self.shared),
-        })
+        Ok(Pending { answer, shared: Arc::clone(&self.shared) })
     }
 
     /// Does work some time soon if there is a place for it, and tells nobody.
@@ -169,19 +160,15 @@ impl Drop for Writer {
 #[derive(Debug)]
 pub(crate) struct Pending<T> {
     answer: oneshot::Receiver<T>,
-    until: tokio::time::Instant,
     shared: Arc<Shared>,
 }
 
 impl<T> Pending<T> {
     pub(crate) async fn answer(self) -> Stored<T> {
-        let failed = || self.shared.health.failure();
-        match tokio::time::timeout_at(self.until, self.answer).await {
-            Ok(Ok(answer)) => Ok(answer),
-            // Work whose transaction failed is dropped with its reply.
-            Ok(Err(_)) => Err(failed().unwrap_or_else(|| StoreError::Other("the batch failed".to_owned()))),
-            Err(_) => Err(failed().unwrap_or(StoreError::Busy)),
-        }
+        // Work whose transaction failed is dropped with its reply.
+        self.answer.await.map_err(|_| {
+            self.shared.health.failure().unwrap_or_else(|| StoreError::Other("the batch failed".to_owned()))
+        })
     }
 }
 
@@ -214,10 +201,8 @@ impl Desk {
             match jobs.recv_timeout(TICK) {
                 Ok(first) => {
                     // While one batch is synced to disk the next one gathers, so nobody has to wait for company.
-                    let mut batch = std::iter::once(first).chain(jobs.try_iter()).take(MAX_BATCH).collect();
-                    while !VecDeque::is_empty(&batch) {
-                        self.commit(&mut batch);
-                    }
+                    let batch = std::iter::once(first).chain(jobs.try_iter()).take(MAX_BATCH).collect();
+                    self.commit(batch);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -235,17 +220,17 @@ impl Desk {
                         scribe.do_chores()?;
                         Ok(())
                     });
-                    self.commit(&mut [Envelope { job, place: None }].into());
+                    self.commit([Envelope { job, place: None }].into());
                 }
             }
         }
     }
 
-    /// One transaction. Either all that it takes from the batch is committed and answered, or all of the batch fails.
-    fn commit(&mut self, batch: &mut VecDeque<Envelope>) {
+    /// One transaction. Either all of the batch is committed and answered, or none of it.
+    fn commit(&mut self, mut batch: VecDeque<Envelope>) {
         let asked_for = batch.iter().filter(|envelope| envelope.place.is_some()).count() as u64;
         let mut replies = Vec::with_capacity(batch.len());
-        let worked = catch_unwind(AssertUnwindSafe(|| self.work(batch, &mut replies)));
+        let worked = catch_unwind(AssertUnwindSafe(|| self.work(&mut batch, &mut replies)));
         let worked = worked.unwrap_or_else(|_| Err(StoreError::Other("a job panicked".to_owned())));
         match worked {
             Ok((drafts, effects)) => {
@@ -270,8 +255,6 @@ impl Desk {
                 // What was thought in this batch has not happened.
                 self.forget_all();
                 self.shared.store_failed(error, asked_for);
-                // Whoever waits is answered once the failure is shown.
-                batch.clear();
             }
         }
     }
@@ -298,7 +281,6 @@ impl Desk {
             told: Vec::new(),
             now: self.shared.now(),
         };
-        let started = Instant::now();
         let mut places = Vec::with_capacity(batch.len());
         while let Some(Envelope { job, place }) = batch.pop_front() {
             // It is free for others only when this transaction is over.
@@ -309,9 +291,6 @@ impl Desk {
                     replies.push(reply);
                     return Err(error);
                 }
-            }
-            if started.elapsed() > BATCH_TIME {
-                break;
             }
         }
         scribe.write_sessions()?;

@@ -21,11 +21,9 @@ mod kill;
 mod orders;
 #[path = "../http/policies.rs"]
 mod policies;
-mod proxy;
 mod reach;
 #[path = "../http/server.rs"]
 mod server;
 mod several;
-mod standstill;
 #[path = "../http/traffic.rs"]
 mod traffic;
