@@ -16,9 +16,6 @@ const FAILING: Rule = Rule::new("failing_repeat", Kind::FailingRepeat, 2, 3);
 const FAILING_POLL: Rule = Rule::new("failing_poll", Kind::FailingRepeat, 10, 20);
 const UNKNOWN_TOOL: Rule = Rule::new("unknown_tool", Kind::UnknownTool, 2, 3);
 const RETRY: Rule = Rule::new("retry", Kind::Retry, 3, usize::MAX);
-/// A lookup that fails in the same way in spite of programs that ran in between: nobody knows what they change, but it
-/// is hardly what a tool looks up.
-const DESPITE_PROGRAMS: Rule = Rule::new("failing_despite_programs", Kind::FailingRepeat, 3, 4);
 /// The same failure in spite of changes in between: stagnation.
 const DESPITE_WRITES: Rule = Rule::new("failing_despite_writes", Kind::FailingRepeat, 4, 5);
 
@@ -69,22 +66,10 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
         return steady;
     }
     // To the letter the same failure again and again, in spite of what was done in between: it does not help.
-    let despite = |rule: Rule, cut: fn(&Print) -> bool| {
-        let steps = occurrences(earlier_calls(window, now), now, cut, |print| same_or_other(print, now));
-        if now.is_waiting() { FAILING_POLL } else { rule }.sight(|| identity_of_call(now), now, steps)
-    };
-    // A command line runs what a program may have mended; a tool looks something up.
-    let is_lookup = !now.does.command && !now.is_write();
-    let programs = if is_lookup {
-        // A tool of unknown effect may have changed anything; of a command line that is not known to write it is unlikely.
-        despite(DESPITE_PROGRAMS, |print| {
-            print.fresh_write && (print.does.effect.is_some() || !print.does.command)
-        })
-    } else {
-        None
-    };
-    let writes = despite(DESPITE_WRITES, |_| false);
-    Sighting::strongest([steady, programs, writes].into_iter().flatten())
+    let steps = occurrences(earlier_calls(window, now), now, |_| false, |print| same_or_other(print, now));
+    let rule = if now.is_waiting() { FAILING_POLL } else { DESPITE_WRITES };
+    let despite = rule.sight(|| identity_of_call(now), now, steps);
+    Sighting::strongest([steady, despite].into_iter().flatten())
 }
 
 /// Calls of tools that do not exist or are denied, whatever the arguments.

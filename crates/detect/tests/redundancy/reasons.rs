@@ -91,19 +91,6 @@ fn a_file_that_is_tested_between_its_versions_is_work() {
 }
 
 #[test]
-fn a_lookup_that_fails_whatever_programs_ran_is_a_failing_repeat_at_the_fourth() {
-    let lookup = || fails(call("show_function", r#"{"name":"main"}"#, "Error: function main not found"));
-    let run = |between: fn(usize) -> Line, count: usize| -> Vec<Line> {
-        (0..count).flat_map(|n| [lookup(), between(n)]).collect()
-    };
-    let program = |n: usize| sh(&format!("./tool --level {n}"), &format!("level {n}"));
-    assert_eq!(loops(&run(program, 4)), [Kind::FailingRepeat]);
-    assert_ne!(verdict(&run(program, 3)), Some(Severity::Loop));
-    let change = |n: usize| edit("main.rs", &format!("old {n}"), &format!("new {n}"));
-    assert_ne!(verdict(&run(change, 4)), Some(Severity::Loop), "edits may yet help");
-}
-
-#[test]
 fn a_shell_in_which_every_command_hangs_is_churn_at_the_fifth() {
     let hangs = |command: &str| sh(command, "Command running in background with ID: b1x.");
     let commands = ["curl -s localhost", "node test.js", "npm run check", "wget -q host", "psql -l"];
