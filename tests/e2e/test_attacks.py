@@ -12,6 +12,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+import warnings
 import zlib
 
 import pytest
@@ -438,7 +439,10 @@ def test_a_port_with_a_certificate_speaks_nothing_but_tls(lab, tmp_path):
         old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
         old.set_ciphers("ALL:@SECLEVEL=0")
-        old.minimum_version = old.maximum_version = version
+        with warnings.catch_warnings():
+            # That nobody should use them any more is what is tried here.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            old.minimum_version = old.maximum_version = version
         with pytest.raises(OSError):
             old.wrap_socket(Wire(gateway.url).socket)
 
