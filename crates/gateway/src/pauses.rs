@@ -158,7 +158,7 @@ impl Wait {
     }
 
     /// Waits for a decision, for at most `hold`.
-    pub(crate) async fn decision(mut self, hold: Duration) -> Decision {
+    pub(crate) async fn decision(&mut self, hold: Duration) -> Decision {
         let decided = self.decision.wait_for(|decision| *decision != Decision::Waiting);
         match tokio::time::timeout(hold, decided).await {
             Ok(Ok(decision)) => decision.clone(),
@@ -188,7 +188,7 @@ mod tests {
     async fn a_held_call_goes_on_when_the_session_is_resumed() {
         let pauses = std::sync::Arc::new(Pauses::default());
         assert!(pauses.pause(session(), Timestamp::from_secs(0)));
-        let wait = pauses.of(session(), 7).unwrap();
+        let mut wait = pauses.of(session(), 7).unwrap();
         let resuming = std::sync::Arc::clone(&pauses);
         tokio::spawn(async move {
             tokio::time::sleep(MOMENT).await;
@@ -223,7 +223,7 @@ mod tests {
     async fn a_rejection_reaches_the_held_call_with_its_reason() {
         let pauses = Pauses::default();
         pauses.pause(session(), Timestamp::from_secs(0));
-        let wait = pauses.of(session(), 7).unwrap();
+        let mut wait = pauses.of(session(), 7).unwrap();
         assert!(pauses.reject(session(), "enough"));
         assert_eq!(wait.decision(HOLD).await, Decision::Rejected("enough".into()));
     }
@@ -234,7 +234,7 @@ mod tests {
         pauses.pause(session(), Timestamp::from_secs(0));
         assert!(pauses.reject(session(), "enough"));
         assert!(!pauses.resume(session()), "it is decided");
-        let wait = pauses.of(session(), 7).unwrap();
+        let mut wait = pauses.of(session(), 7).unwrap();
         assert_eq!(wait.decision(HOLD).await, Decision::Rejected("enough".into()));
         assert!(pauses.of(session(), 7).is_none(), "it is told once");
     }

@@ -222,21 +222,36 @@ impl Worker {
         tokio::time::sleep(delay).await;
         let decided = match pause {
             None => Ok(()),
-            Some(pause) if pause.is_over(settings.config.pause.timeout, shared.now()) => {
-                case.verdict.action = Action::Reject;
-                Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected))
-            }
-            Some(pause) => {
-                case.verdict.action = Action::Pause;
-                match pause.decision(settings.config.pause.hold).await {
-                    Decision::Resumed => Ok(()),
-                    Decision::Rejected(message) => Err(rejected_by_operator(&message)),
-                    Decision::Waiting => Err(still_paused()),
-                }
-            }
+            Some(pause) => self.decided(settings, case, pause).await,
         };
         times.held = since.elapsed();
         decided
+    }
+
+    /// What somebody decides about a pause while the call is held. When its time is over it is a refusal like any
+    /// other, whether the log notices that first or we do.
+    async fn decided(
+        &self,
+        settings: &Settings,
+        case: &mut Case<'_>,
+        mut pause: Wait,
+    ) -> Result<(), Refused> {
+        let timeout = settings.config.pause.timeout;
+        case.verdict.action = Action::Pause;
+        let decision = if pause.is_over(timeout, self.shared.now()) {
+            Decision::Waiting
+        } else {
+            pause.decision(settings.config.pause.hold).await
+        };
+        match decision {
+            Decision::Resumed => Ok(()),
+            Decision::Waiting | Decision::Rejected(_) if pause.is_over(timeout, self.shared.now()) => {
+                case.verdict.action = Action::Reject;
+                Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected))
+            }
+            Decision::Rejected(message) => Err(rejected_by_operator(&message)),
+            Decision::Waiting => Err(still_paused()),
+        }
     }
 
     /// The body with the hint, and with the question for usage where a budget needs the answer to it.
