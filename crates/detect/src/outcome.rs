@@ -108,9 +108,9 @@ impl Outcome {
     ///
     /// ```
     /// use loopbreaker::{Outcome, Upshot};
-    /// let failure = Outcome::of("Error: no such file or directory: a.txt").upshot();
+    /// let failure = Outcome::of("Error: no such file or directory: /srv/a.txt").upshot();
     /// assert!(matches!(failure, Some(Upshot::Failed(_))));
-    /// assert_eq!(failure, Outcome::of("Error: no such file or directory: b.txt").upshot());
+    /// assert_eq!(failure, Outcome::of("Error: no such file or directory: /srv/b.txt").upshot());
     /// assert_ne!(Outcome::of("3 files changed").upshot(), Outcome::of("4 files changed").upshot());
     /// assert_eq!(Outcome::of("").upshot(), None);
     /// ```

@@ -184,10 +184,10 @@ mod tests {
     fn failures_of_one_kind_are_the_same_and_trouble_that_passes_says_nothing() {
         let called = |args, result| of([Step::call("cat", args).answered(result, None).in_round(1)]).results;
         let gave = |result| called("{}", result);
-        let missing = called(r#"{"path":"a.txt"}"#, "Error: no such file or directory: a.txt");
+        let missing = called(r#"{"path":"a.txt"}"#, "Error: no such file or directory: /srv/a.txt");
         assert!(matches!(missing, Results::Failed(_)), "{missing:?}");
         // What an error only repeats of its call makes it no other failure.
-        assert_eq!(missing, called(r#"{"path":"b.txt"}"#, "Error: no such file or directory: b.txt"));
+        assert_eq!(missing, called(r#"{"path":"b.txt"}"#, "Error: no such file or directory: /srv/b.txt"));
         assert_eq!((gave(""), gave("ok")), (Results::Unclear, Results::Unclear));
         assert_eq!(gave("Error: 429 Too Many Requests"), Results::Unclear);
         let wrote =
