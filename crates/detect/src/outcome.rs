@@ -65,7 +65,7 @@ pub(crate) struct Facts {
     pub(crate) empty: bool,
     /// No more than a few words, or none at all.
     pub(crate) brief: bool,
-    /// A single word.
+    /// A word or two.
     pub(crate) terse: bool,
     /// A bare "ok".
     pub(crate) acknowledged: bool,
@@ -215,8 +215,8 @@ const ONE_CLASS: &[&str] = &["command not found", "No such container"];
 const SHORT: usize = 600;
 /// Results up to this length acknowledge rather than tell.
 const BRIEF: usize = 120;
-/// Replies up to this length are a word: "no", "continue".
-const TERSE: usize = 8;
+/// Replies up to this length are a word or two: "no", "user: no", "continue".
+const TERSE: usize = 12;
 /// Of a longer result this much of head and tail is read for signals.
 const EDGE: usize = 1_500;
 /// An error's line says what it is in its first part.
