@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use loopbreaker_observatory::Order;
@@ -32,10 +32,13 @@ impl Worker {
             return json_error(403, "forbidden", "this needs the role `operator`");
         }
         let (parts, body) = request.into_parts();
-        let Ok(body) = Limited::new(Timely::of(body), MAX_ORDER).collect().await else {
-            return json_error(413, "too_large", "an order has at most 64 KiB");
+        let body = match Limited::new(Timely::of(body), MAX_ORDER).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(problem) if problem.is::<LengthLimitError>() => {
+                return json_error(413, "too_large", "an order has at most 64 KiB");
+            }
+            Err(_) => return json_error(408, "too_slow", "the order stopped before its end; send it again"),
         };
-        let body = body.to_bytes();
         if let Some(running) = self.shared.observing.running() {
             // What was seen of the session a moment ago is known there by then.
             running.catch_up(CATCH_UP).await;

@@ -14,7 +14,7 @@ mod stream;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
 use hyper::{Method, Request, Response};
 use serde_json::Value;
@@ -253,16 +253,24 @@ fn fits<'a>(form: &str, path: &'a str) -> Option<&'a str> {
     }
 }
 
+/// Why a body could not be read: it is larger than it may be, or it stopped coming.
+fn unread(problem: &(dyn std::error::Error + 'static), too_large: &str) -> Response<Reply> {
+    if problem.is::<LengthLimitError>() {
+        return error(413, "too_large", too_large);
+    }
+    error(408, "too_slow", "the body stopped before its end; send it again")
+}
+
 /// A small JSON body; an empty one is an empty object.
 async fn body_of<B>(request: Request<B>) -> Result<Value, Box<Response<Reply>>>
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let Ok(body) = Limited::new(request.into_body(), MAX_ORDER).collect().await else {
-        return Err(Box::new(error(413, "too_large", "a body has at most 1 MiB")));
+    let body = match Limited::new(request.into_body(), MAX_ORDER).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(problem) => return Err(Box::new(unread(problem.as_ref(), "a body has at most 1 MiB"))),
     };
-    let body = body.to_bytes();
     if body.trim_ascii().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
@@ -275,15 +283,46 @@ where
 
 #[cfg(test)]
 mod tests {
-    use hyper::Method;
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
 
-    use super::{ENDPOINTS, Found, Route, find};
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use hyper::body::{Body, Frame};
+    use hyper::{Method, Request};
+
+    use super::{ENDPOINTS, Found, MAX_ORDER, Route, body_of, find};
 
     fn route(method: &Method, path: &str) -> Option<(Route, String)> {
         match find(method, path) {
             Found::Endpoint(route, id) => Some((route, id.to_owned())),
             _ => None,
         }
+    }
+
+    /// A body whose sender has gone.
+    struct Broken;
+
+    impl Body for Broken {
+        type Data = Bytes;
+        type Error = io::Error;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+            Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_stops_is_told_from_one_that_is_too_large() {
+        let refused = body_of(Request::new(Broken)).await.unwrap_err();
+        assert_eq!(refused.status(), 408);
+        let large = Full::<Bytes>::from(vec![b' '; MAX_ORDER + 1]);
+        let refused = body_of(Request::new(large)).await.unwrap_err();
+        assert_eq!(refused.status(), 413);
     }
 
     #[test]

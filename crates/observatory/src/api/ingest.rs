@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Caller;
+use super::{Caller, unread};
 use super::reply::{Reply, error, json_reply, store_error};
 use crate::error::StoreError;
 use crate::ingest::{Accepted, Arrival, Refusal};
@@ -98,10 +98,10 @@ impl Observatory {
         if kind.contains("ndjson") || kind.contains("jsonl") {
             return self.take_lines(request.into_body(), session, caller).await;
         }
-        let Ok(body) = Limited::new(request.into_body(), MAX_ARRAY_BYTES).collect().await else {
-            return error(413, "too_large", "an array has at most 16 MiB; send NDJSON");
+        let body = match Limited::new(request.into_body(), MAX_ARRAY_BYTES).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(problem) => return unread(problem.as_ref(), "an array has at most 16 MiB; send NDJSON"),
         };
-        let body = body.to_bytes();
         if body.trim_ascii_start().first() == Some(&b'[') {
             return self.take_array(&body, session, caller).await;
         }
