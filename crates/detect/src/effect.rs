@@ -49,7 +49,27 @@ pub fn effect_of_call(tool: &str, args: Option<&str>, config: &RedundancyConfig)
     effect(tool, args, declared)
 }
 
-/// The same with what is declared at hand.
+/// Whether a call asks somebody for something in plain language: nothing says what the tool does by itself, and its
+/// arguments are sentences.
+///
+/// ```
+/// use loopbreaker::{RedundancyConfig, asks_in_words};
+///
+/// let config = RedundancyConfig::default();
+/// let order = r#"{"task":"Please scan the video and note when two birds are in the picture."}"#;
+/// assert!(asks_in_words("WebSurfer", Some(order), &config));
+/// assert!(!asks_in_words("WebSurfer", Some(r#"{"page":3}"#), &config));
+/// assert!(!asks_in_words("bash", Some("cd project && conda env create -f environment.yml"), &config));
+/// ```
+pub fn asks_in_words(tool: &str, args: Option<&str>, config: &RedundancyConfig) -> bool {
+    let declared = best_match(config.tools(), tool).and_then(|(_, profile)| profile.effect);
+    with_call(tool, args, &[], |_, canonical| {
+        let facts = CallFacts::read(tool, canonical, declared);
+        facts.prose && facts.effect.is_none() && !facts.notes
+    })
+}
+
+/// The effect, with what is declared at hand.
 pub(crate) fn effect(tool: &str, args: Option<&str>, declared: Option<Effect>) -> Option<Effect> {
     declared.or_else(|| with_call(tool, args, &[], |_, canonical| guess(tool, canonical).effect))
 }

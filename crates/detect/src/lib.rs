@@ -58,6 +58,7 @@ mod fingerprint;
 mod guard;
 mod identical_request;
 mod ladder;
+mod names;
 mod normalise;
 mod number;
 mod outcome;
@@ -78,7 +79,7 @@ pub use config::{
     ConfigError, DetectorsConfig, Effect, EntropyConfig, IdenticalRequestConfig, RedundancyConfig,
     SemanticConfig, SentinelConfig, SentinelLimit, ToolProfile,
 };
-pub use effect::effect_of_call;
+pub use effect::{asks_in_words, effect_of_call};
 pub use entropy::{
     Decision, Entropy, EntropyAlert, EntropyEvent, EntropyLevel, EntropyReading, RepeatedPattern,
 };
@@ -87,11 +88,12 @@ pub use fingerprint::{Fingerprint, Request};
 pub use guard::{Guard, GuardReport, GuardSession, GuardVerdict};
 pub use identical_request::{IdenticalRequest, RequestCount};
 pub use ladder::{Action, Ladder};
+pub use names::{Names, Wording, name_the_same};
 pub use outcome::{Outcome, Upshot};
 pub use pattern::ToolPattern;
 pub use redundancy::{Chant, Foresight, Redundancy, RedundancyRules};
 pub use replay::{Replay, ReplayRules, Report, Wasted};
-pub use semantic::{Delta, Semantic, SemanticReading, name_the_same, similarity};
+pub use semantic::{Delta, Semantic, SemanticReading, similarity};
 pub use sentinel::{Sentinel, SentinelBlock, SentinelScope};
 pub use step::{Role, Status, Step, Timestamp};
 pub use strikes::{Ruling, Strikes};

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::config::SemanticConfig;
 use crate::finding::Severity;
+use crate::names::Names;
 use crate::step::Timestamp;
-use crate::words::hash_bytes;
 
 /// What was said since the previous request, with its embedding.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,7 @@ pub struct Semantic {
 #[derive(Debug, Clone)]
 struct Heard {
     vector: Box<[f32]>,
-    names: Box<[u64]>,
+    names: Names,
     results: u64,
     at: Timestamp,
 }
@@ -66,7 +66,7 @@ impl Semantic {
         while self.history.front().is_some_and(|heard| now.millis_since(heard.at) >= config.ttl_millis) {
             self.history.pop_front();
         }
-        let names = names_in(delta.text);
+        let names = Names::of(delta.text);
         let mut reading = SemanticReading { max_similarity: 0.0, similar_count: 0, severity: None };
         let (mut same_intent, mut unchanged) = (0, 0);
         for heard in &self.history {
@@ -116,86 +116,11 @@ pub fn similarity(a: &[f32], b: &[f32]) -> f64 {
     (1.0 - distance / 2.0).clamp(0.0, 1.0)
 }
 
-/// Whether two texts name the same things: numbers, paths, ids, quoted and proper names, and whether they say yes or
-/// no. Only then may one be answered in place of the other; an embedding alone takes Paris for London, and on for off.
-///
-/// ```
-/// use loopbreaker::name_the_same;
-/// assert!(name_the_same("Please list the open tickets.", "list open tickets, please"));
-/// assert!(!name_the_same("What is the weather in Paris?", "What is the weather in London?"));
-/// assert!(!name_the_same("turn the light on", "turn the light off"));
-/// assert!(!name_the_same("open page 3", "open page 4"));
-/// ```
-pub fn name_the_same(a: &str, b: &str) -> bool {
-    names_in(a) == names_in(b) && telling_words(a, b) && telling_words(b, a)
-}
-
-/// Whether every proper name and every word that turns a sentence round stands in both texts.
-fn telling_words(one: &str, other: &str) -> bool {
-    let words = |text: &str| -> Vec<String> {
-        let words = text.split(|char: char| !char.is_alphanumeric() && char != '\'');
-        words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
-    };
-    let others = words(other);
-    let mut starts = true;
-    for written in one.split_whitespace() {
-        let word = written.trim_matches(|char: char| !char.is_alphanumeric());
-        let lower = word.to_lowercase();
-        // The first word of a sentence is written large whatever it is.
-        let is_proper = !starts && word.chars().next().is_some_and(char::is_uppercase) && lower != "i";
-        starts = written.ends_with(['.', '!', '?', ':']);
-        if (is_proper || turns_round(&lower)) && !words(word).iter().all(|part| others.contains(part)) {
-            return false;
-        }
-    }
-    true
-}
-
-/// Words that make another question of the same sentence.
-fn turns_round(word: &str) -> bool {
-    const TURNS: [&str; 44] = [
-        "not", "no", "never", "none", "without", "except", "unless", "only", "all", "any", "on", "off", "in",
-        "out", "up", "down", "before", "after", "above", "below", "more", "less", "most", "least", "first",
-        "last", "next", "previous", "min", "max", "add", "remove", "delete", "create", "start", "stop",
-        "enable", "disable", "open", "close", "yes", "increase", "decrease", "undo",
-    ];
-    word.ends_with("n't") || TURNS.contains(&word)
-}
-
-/// Hashes of what tells two like texts apart: numbers, paths, ids, quoted names. Sorted, each once.
-fn names_in(text: &str) -> Box<[u64]> {
-    let mut names = Vec::new();
-    let mut quoted = None;
-    for (at, char) in text.char_indices() {
-        match (quoted, char) {
-            (None, '"' | '`') => quoted = Some((at, char)),
-            (Some((start, open)), close) if open == close => {
-                names.push(hash_bytes(&text.as_bytes()[start..at]));
-                quoted = None;
-            }
-            _ => {}
-        }
-    }
-    let breaks = |char: char| {
-        char.is_whitespace() || matches!(char, ',' | ';' | '(' | ')' | '"' | '\'' | '`' | '!' | '?')
-    };
-    for word in text.split(breaks).map(|word| word.trim_matches(['.', ':'])) {
-        let telling =
-            word.contains(|char: char| char.is_ascii_digit()) || word.contains(['/', '_', '#', '@', '\\']);
-        if telling {
-            names.push(hash_bytes(word.as_bytes()));
-        }
-    }
-    names.sort_unstable();
-    names.dedup();
-    names.into()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Delta, Semantic, SemanticReading, name_the_same, similarity};
+    use super::{Delta, Semantic, SemanticReading, similarity};
     use crate::{SemanticConfig, Severity, Timestamp};
 
     fn say(
@@ -316,24 +241,5 @@ mod tests {
         fn arbitrary_texts_never_panic(text in ".{0,60}") {
             say(&mut Semantic::default(), &text, &[1.0], 0, 0);
         }
-    }
-
-    #[test]
-    fn texts_that_name_other_things_are_told_apart() {
-        let same = "Which tickets of Anna are open in the Berlin office since May?";
-        assert!(name_the_same(
-            same,
-            "Since May, which of the tickets in the Berlin office of Anna are open?"
-        ));
-        for other in [
-            "Which tickets of Otto are open in the Berlin office since May?",
-            "Which tickets of Anna are open in the Bonn office since May?",
-            "Which tickets of Anna are not open in the Berlin office since May?",
-            "Which tickets of Anna are open in the Berlin office since May 3?",
-        ] {
-            assert!(!name_the_same(same, other), "{other}");
-        }
-        assert!(!name_the_same("show the log of web-1", "show the log of web-2"));
-        assert!(!name_the_same("I don't want it", "I do want it"));
     }
 }

@@ -246,6 +246,7 @@ impl Checker {
             excerpt: &excerpt,
             fingerprint: inner.keyed.text(question.text),
             results: question.results,
+            is_order: question.rule == Rule::Order,
             keep_text: matches!(inner.source, Source::Memory(_)),
         };
         let now = u64::try_from(inner.started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -330,7 +331,7 @@ impl Inner {
     ) -> Reading {
         let may_count = |earlier: &&Earlier| match question.rule {
             Rule::Literal => true,
-            Rule::Intent => earlier.has_same_names(),
+            Rule::Intent | Rule::Order => earlier.has_same_names(),
         };
         let candidates: Vec<&Earlier> = said.earlier.iter().filter(may_count).collect();
         if candidates.is_empty() {

@@ -1,9 +1,11 @@
 //! What a request adds to its conversation, in words that can be compared with what was added before.
 
-use loopbreaker::{Effect, Outcome, RedundancyConfig, Role, Severity, Step, Upshot, effect_of_call};
+use loopbreaker::{
+    Effect, Outcome, RedundancyConfig, Role, Severity, Step, Upshot, asks_in_words, effect_of_call,
+};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::reading::{How, Reading, Results};
+use crate::reading::{How, Reading, Results, Rule};
 
 /// The newest deed of an agent: the calls of one round, or the words of an answer without any; and what came of it.
 ///
@@ -17,6 +19,8 @@ pub struct Delta {
     pub results: Results,
     /// Whether tools were called.
     pub has_calls: bool,
+    /// An order as long as every one of them asks somebody in plain language.
+    rule: Rule,
     /// Whether an agent spoke, and not a person before any agent did.
     by_agent: bool,
     /// Whether somebody has replied.
@@ -49,6 +53,10 @@ impl Delta {
                 if let Some(tool) = step.tool {
                     if !std::mem::replace(&mut self.has_calls, true) {
                         self.text.clear();
+                        self.rule = Rule::Order;
+                    }
+                    if !asks_in_words(tool, step.args, &RedundancyConfig::default()) {
+                        self.rule = Rule::Intent;
                     }
                     self.say(step.tool);
                     self.say(step.args);
@@ -109,12 +117,22 @@ impl Delta {
         }
     }
 
+    /// What makes a loop of it and others like it.
+    pub fn rule(&self) -> Rule {
+        // An order that carries code is a piece of work.
+        if self.has_code() { Rule::Intent } else { self.rule }
+    }
+
+    fn has_code(&self) -> bool {
+        self.text.contains("```")
+    }
+
     /// What a reading of it means. One call that resembles another is how all work goes on, so only a loop of calls is
     /// worth telling; an answer that carries code is a piece of work, however like the last one it looks; and where
     /// `redundancy` looks at the same steps, equal ones are left to it: it knows a poll that moves from a loop.
     pub fn severity(&self, reading: &Reading, has_redundancy: bool) -> Option<Severity> {
         let is_known_elsewhere = has_redundancy && reading.how == How::Exact;
-        let is_work = !self.has_calls && self.text.contains("```");
+        let is_work = !self.has_calls && self.has_code();
         let severity = reading.severity.filter(|_| !is_known_elsewhere && !is_work)?;
         (!self.has_calls || severity == Severity::Loop).then_some(severity)
     }
@@ -144,7 +162,7 @@ fn upshot(tool: &str, args: Option<&str>, result: &str) -> Option<Upshot> {
 mod tests {
     use loopbreaker::Step;
 
-    use super::{Delta, Results};
+    use super::{Delta, Results, Rule};
 
     #[test]
     fn only_the_newest_round_is_left_of_a_long_transcript() {
@@ -205,6 +223,22 @@ mod tests {
         assert_eq!((answered("yes"), answered("no")), (said("yes").results, said("no").results));
         assert_eq!(of([Step::heard("fix the build")]).text, "fix the build");
         assert_eq!(of([Step::heard("fix it"), Step::heard("please")]).text, "please");
+    }
+
+    #[test]
+    fn only_what_asks_somebody_in_words_is_an_order() {
+        let rule = |tool, args| of([Step::call(tool, args).in_round(1)]).rule();
+        let order = r#"{"task":"Please scan the video and note when two birds are in the picture."}"#;
+        assert_eq!(rule("WebSurfer", order), Rule::Order);
+        assert_eq!(rule("WebSurfer", r#"{"page":3}"#), Rule::Intent);
+        assert_eq!(rule("read_file", order), Rule::Intent);
+        assert_eq!(rule("Coder", "Please run this for me, it is short: ```print(1)```"), Rule::Intent);
+        let both = [Step::call("WebSurfer", order).in_round(1), Step::call("ls", "{}").in_round(1)];
+        assert_eq!(of(both).rule(), Rule::Intent);
+        assert_eq!(
+            of([Step::said("Please scan the video and note when two birds are in it.")]).rule(),
+            Rule::Intent
+        );
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl Results {
     pub(crate) fn unchanged_since(self, before: Self) -> bool {
         self == before && self != Self::Unclear
     }
+
+    /// Whether anything came that tells something.
+    pub(crate) fn are_told(self) -> bool {
+        matches!(self, Self::Gave(_) | Self::Failed(_))
+    }
 }
 
 /// What makes a loop of similar texts.
@@ -51,6 +56,9 @@ pub enum Rule {
     /// Texts that cannot be part of one are not embedded, so `max_similarity` leaves them out.
     #[default]
     Intent,
+    /// An order in plain language: as for an intent, and two or more that ask for the same, whatever came of them.
+    /// Whoever asks the same of the same for the third time did not get what it asked for.
+    Order,
     /// One similar text is a loop, whatever it names: the literal rule of the design document. Everything is embedded.
     Literal,
 }
@@ -181,11 +189,13 @@ impl Reading {
     ) -> Self {
         let same = earlier.iter().filter(|earlier| earlier.has_same_names());
         let unchanged = same.clone().filter(|earlier| earlier.same_results).count();
+        let asked = same.clone().filter(|earlier| earlier.same_order).count();
         let votes = Votes {
             max_similarity,
             similar,
             same_intent: same.count().min(similar),
             unchanged: unchanged.min(similar),
+            asked: asked.min(similar),
         };
         votes.reading(question, How::Embedded)
     }
@@ -198,6 +208,7 @@ struct Votes {
     similar: usize,
     same_intent: usize,
     unchanged: usize,
+    asked: usize,
 }
 
 impl Votes {
@@ -210,15 +221,18 @@ impl Votes {
         if let Some(earlier) = earlier.filter(|earlier| earlier.has_same_names()) {
             self.same_intent += 1;
             self.unchanged += usize::from(earlier.same_results);
+            self.asked += usize::from(earlier.same_order);
         }
     }
 
     fn reading(self, question: &Question<'_>, how: How) -> Reading {
-        let severity = match (question.rule, self.similar, self.same_intent, self.unchanged) {
-            (Rule::Literal, 1.., ..) | (Rule::Intent, _, _, 2..) => Some(Severity::Loop),
-            (Rule::Intent, _, 1.., _) => Some(Severity::Warning),
-            _ => None,
+        let is_loop = match question.rule {
+            Rule::Literal => self.similar >= 1,
+            Rule::Intent => self.unchanged >= 2,
+            Rule::Order => self.unchanged >= 2 || self.asked >= 2,
         };
+        let is_warning = question.rule != Rule::Literal && self.same_intent >= 1;
+        let severity = is_loop.then_some(Severity::Loop).or(is_warning.then_some(Severity::Warning));
         Reading { max_similarity: self.max_similarity, similar_count: self.similar, severity, how }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use loopbreaker::{Delta, Semantic, SemanticConfig, Timestamp};
+use loopbreaker::{Names, Wording};
 use lru::LruCache;
 
 use crate::desk::Vector;
@@ -36,6 +36,8 @@ pub(crate) struct Saying<'a> {
     pub(crate) excerpt: &'a Arc<str>,
     pub(crate) fingerprint: u128,
     pub(crate) results: Results,
+    /// Whether it asks somebody for something in plain language.
+    pub(crate) is_order: bool,
     /// Whether the text has to be kept until it has a vector.
     pub(crate) keep_text: bool,
 }
@@ -46,6 +48,8 @@ pub(crate) struct Earlier {
     pub(crate) id: u64,
     pub(crate) likeness: Likeness,
     pub(crate) same_results: bool,
+    /// Both are orders for the same, and both were answered.
+    pub(crate) same_order: bool,
     pub(crate) body: Body,
 }
 
@@ -89,8 +93,9 @@ struct Heard {
     fingerprint: u128,
     words: Words,
     results: Results,
-    /// A detector that has heard this delta alone: it knows the names in it without keeping the text.
-    names: Semantic,
+    names: Names,
+    /// How it is put, where it is an order that was answered.
+    order: Option<Wording>,
     body: Body,
 }
 
@@ -113,16 +118,16 @@ impl Recent {
     pub(crate) fn hear(&self, session: u128, saying: &Saying<'_>, now: u64) -> (u64, Vec<Earlier>) {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let words = Words::of(saying.excerpt);
+        let names = Names::of(bounded(saying.text, NAMED));
+        let is_answered = saying.is_order && saying.results.are_told();
+        let order = is_answered.then(|| Wording::of(bounded(saying.text, WORDED)));
         let mut shard = self.shard(session);
         let heard = shard.take(session, now, self.ttl_millis, self.size);
-        let earlier = heard.iter().rev().map(|heard| heard.seen_from(saying, &words)).collect();
+        let earlier =
+            heard.iter().rev().map(|heard| heard.seen_from(saying, &words, &names, order.as_ref())).collect();
         let body = if saying.keep_text { Body::Text(Arc::clone(saying.excerpt)) } else { Body::Elsewhere };
         let (fingerprint, results) = (saying.fingerprint, saying.results);
-        shard.put(
-            session,
-            heard,
-            Heard { id, at: now, fingerprint, words, results, names: names(saying.text), body },
-        );
+        shard.put(session, heard, Heard { id, at: now, fingerprint, words, results, names, order, body });
         while shard.bytes > self.max_bytes
             && let Some((_, gone)) = shard.sessions.pop_lru()
         {
@@ -175,54 +180,48 @@ impl Shard {
 }
 
 impl Heard {
-    fn seen_from(&self, saying: &Saying<'_>, words: &Words) -> Earlier {
+    fn seen_from(
+        &self,
+        saying: &Saying<'_>,
+        words: &Words,
+        names: &Names,
+        order: Option<&Wording>,
+    ) -> Earlier {
         let likeness = if self.fingerprint == saying.fingerprint {
             Likeness::Exact
         } else if !self.words.may_say(words) {
             Likeness::Unlike
-        } else if self.names_are_those_of(saying.text) {
+        } else if self.names == *names {
             Likeness::Names
         } else {
             Likeness::Words
         };
         let same_results = saying.results.unchanged_since(self.results);
-        Earlier { id: self.id, likeness, same_results, body: self.body.clone() }
-    }
-
-    /// Asks the detector, which knows what a name is: a like delta with the same names is a warning to it.
-    fn names_are_those_of(&self, text: &str) -> bool {
-        let delta = Delta { text: bounded(text), vector: &SAME, results: 0 };
-        let config = SemanticConfig { threshold: 0.5, ..SemanticConfig::default() };
-        self.names.clone().observe(&delta, &config, Timestamp::from_secs(0)).severity.is_some()
+        let same_order = order.zip(self.order.as_ref()).is_some_and(|(new, old)| new.asks_the_same(old));
+        Earlier { id: self.id, likeness, same_results, same_order, body: self.body.clone() }
     }
 }
-
-/// Every delta has this direction where only names are compared.
-const SAME: [f32; 1] = [1.0];
 
 /// Bytes of a text in which names are looked for.
 const NAMED: usize = 64 * 1_024;
 
-fn names(text: &str) -> Semantic {
-    let mut names = Semantic::default();
-    let delta = Delta { text: bounded(text), vector: &SAME, results: 0 };
-    names.observe(&delta, &SemanticConfig::default(), Timestamp::from_secs(0));
-    names
-}
+/// Bytes of an order whose wording is remembered.
+const WORDED: usize = 4 * 1_024;
 
-fn bounded(text: &str) -> &str {
-    let end = (0..=NAMED.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+fn bounded(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     &text[..end]
 }
 
-/// What a session takes, about: the detector's own hashes are counted as if each text had a dozen names.
+/// What a session takes, about: names are counted as if each text had a dozen of them.
 fn bytes_of(heard: &VecDeque<Heard>) -> usize {
     let body = |body: &Body| match body {
         Body::Text(text) => text.len() + 32,
         Body::Vector(vector) => 4 * vector.len() + 32,
         Body::Elsewhere => 0,
     };
-    128 + heard.iter().map(|heard| size_of::<Heard>() + 512 + body(&heard.body)).sum::<usize>()
+    let order = |heard: &Heard| heard.order.as_ref().map_or(0, Wording::size);
+    128 + heard.iter().map(|heard| size_of::<Heard>() + 96 + order(heard) + body(&heard.body)).sum::<usize>()
 }
 
 fn lock(mutex: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
@@ -247,6 +246,7 @@ mod tests {
             excerpt: &excerpt,
             fingerprint: xxh3_128(text.as_bytes()),
             results: Results::Gave(results),
+            is_order: false,
             keep_text: true,
         };
         recent.hear(session, &saying, now).1
@@ -276,12 +276,39 @@ mod tests {
     }
 
     #[test]
+    fn orders_for_the_same_are_known_where_both_were_answered() {
+        let recent = Recent::new(5, HOUR, 1 << 20);
+        let ask = |text: &str, results: Results, is_order: bool| {
+            let excerpt: Arc<str> = text.into();
+            let fingerprint = xxh3_128(text.as_bytes());
+            let saying = Saying { text, excerpt: &excerpt, fingerprint, results, is_order, keep_text: true };
+            let earlier = recent.hear(1, &saying, 0).1;
+            earlier.iter().map(|earlier| earlier.same_order).collect::<Vec<_>>()
+        };
+        let first = "Please scan the video and note when two birds are in the picture.";
+        ask(first, Results::Gave(1), true);
+        assert_eq!(
+            ask("Please look through the video and note when two birds are in it.", Results::Gave(2), true),
+            [true]
+        );
+        assert_eq!(ask("Please ask Anna to look through the video.", Results::Gave(3), true), [false, false]);
+        assert_eq!(ask(first, Results::Unclear, true), [false; 3]);
+        assert_eq!(ask(first, Results::Gave(4), false), [false; 4]);
+    }
+
+    #[test]
     fn what_tells_nothing_is_no_unchanged_result() {
         let recent = Recent::new(5, HOUR, 1 << 20);
         let hear = |results: Results| {
             let excerpt: Arc<str> = "go on".into();
-            let saying =
-                Saying { text: "go on", excerpt: &excerpt, fingerprint: 1, results, keep_text: true };
+            let saying = Saying {
+                text: "go on",
+                excerpt: &excerpt,
+                fingerprint: 1,
+                results,
+                is_order: false,
+                keep_text: true,
+            };
             recent.hear(1, &saying, 0).1.first().map(|earlier| earlier.same_results)
         };
         assert_eq!(hear(Results::Unclear), None);

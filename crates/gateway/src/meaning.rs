@@ -87,7 +87,7 @@ impl Worker {
             text: full.as_ref().map_or(&case.delta.text, |full| &full.text),
             results: case.delta.results,
             threshold,
-            rule: if is_literal { Rule::Literal } else { Rule::Intent },
+            rule: if is_literal { Rule::Literal } else { case.delta.rule() },
             trace: trace.as_deref(),
         };
         let reading = if service.timing == SemanticTiming::Background {

@@ -16,7 +16,8 @@ pub(crate) struct Likeness {
     runtime: Runtime,
     threshold: f64,
     scope: SemanticScope,
-    rule: Rule,
+    /// One similar text is a loop.
+    is_literal: bool,
 }
 
 /// What the newest round of a run has said so far.
@@ -45,7 +46,7 @@ impl Likeness {
             runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()?,
             threshold: config.detectors.semantic.threshold,
             scope: service.scope,
-            rule: if is_literal { Rule::Literal } else { Rule::Intent },
+            is_literal,
         })
     }
 
@@ -72,11 +73,11 @@ impl Likeness {
             text: &said.delta.text,
             results: said.delta.results,
             threshold: self.threshold,
-            rule: self.rule,
+            rule: if self.is_literal { Rule::Literal } else { said.delta.rule() },
             trace: None,
         };
         let reading = self.runtime.block_on(self.checker.check_within(&question, PATIENCE));
-        let severity = said.delta.severity(&reading, self.rule == Rule::Intent)?;
+        let severity = said.delta.severity(&reading, !self.is_literal)?;
         let (step, count) = (said.steps - 1, reading.similar_count + 1);
         Some(Finding {
             step,

@@ -104,6 +104,33 @@ async fn three_equal_texts_with_unchanged_results_are_a_loop() {
 }
 
 #[tokio::test]
+async fn an_order_for_the_same_is_a_loop_at_the_third_time_whatever_came_of_it() {
+    let texts = [
+        "Scan the video and note when two birds are in the picture",
+        "Scan the whole video, then note when two birds are in its picture",
+        "Scan that video once more and note when two birds are in one picture",
+    ];
+    for (rule, expected) in [(Rule::Order, Severity::Loop), (Rule::Intent, Severity::Warning)] {
+        let scene = scene();
+        let mut severity = None;
+        for (text, results) in texts.iter().zip((0..).map(Results::Gave)) {
+            severity = scene.checker.check(&Question { results, rule, ..question(text) }).await.severity;
+        }
+        assert_eq!(severity, Some(expected), "{rule:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_order_that_names_somebody_else_is_another_one() {
+    let scene = scene();
+    for (text, results) in ["Anna", "Otto", "Ines", "Paul"].iter().zip((0..).map(Results::Gave)) {
+        let text = format!("Find out the play count of the songs by {text} for me");
+        let asked = Question { results, rule: Rule::Order, ..question(&text) };
+        assert_ne!(scene.checker.check(&asked).await.severity, Some(Severity::Loop));
+    }
+}
+
+#[tokio::test]
 async fn changed_results_keep_it_a_warning() {
     let scene = scene();
     for results in (0..5).map(Results::Gave) {

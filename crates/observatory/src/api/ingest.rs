@@ -13,8 +13,8 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{Caller, unread};
 use super::reply::{Reply, error, json_reply, store_error};
+use super::{Caller, unread};
 use crate::error::StoreError;
 use crate::ingest::{Accepted, Arrival, Refusal};
 use crate::observatory::Observatory;
