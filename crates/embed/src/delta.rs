@@ -3,6 +3,7 @@
 use loopbreaker::{
     Effect, Outcome, RedundancyConfig, Role, Severity, Step, Upshot, asks_in_words, effect_of_call,
 };
+use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::reading::{How, Reading, Results, Rule};
@@ -55,11 +56,14 @@ impl Delta {
                         self.text.clear();
                         self.rule = Rule::Order;
                     }
-                    if !asks_in_words(tool, step.args, &RedundancyConfig::default()) {
-                        self.rule = Rule::Intent;
-                    }
                     self.say(step.tool);
-                    self.say(step.args);
+                    let args = step.args.unwrap_or_default();
+                    if asks_in_words(tool, step.args, &RedundancyConfig::default()) {
+                        self.say(Some(&unwrapped(args)));
+                    } else {
+                        self.rule = Rule::Intent;
+                        self.say(Some(args));
+                    }
                     self.learn(step.result.and_then(|result| upshot(tool, step.args, result)));
                 } else if !self.has_calls {
                     self.say(step.thought);
@@ -151,6 +155,28 @@ impl Delta {
     }
 }
 
+/// The sentences of an order without the JSON around them: in its quotes they would look like names.
+fn unwrapped(args: &str) -> String {
+    fn collect(value: &Value, words: &mut String) {
+        match value {
+            Value::Array(values) => values.iter().for_each(|value| collect(value, words)),
+            Value::Object(fields) => fields.values().for_each(|value| collect(value, words)),
+            Value::String(said) => {
+                words.push_str(said);
+                words.push('\n');
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {
+                words.push_str(&value.to_string());
+                words.push('\n');
+            }
+        }
+    }
+    let Ok(value) = serde_json::from_str(args) else { return args.to_owned() };
+    let mut words = String::with_capacity(args.len());
+    collect(&value, &mut words);
+    words
+}
+
 /// What came of a call. That a change was made is told in the same words each time, and is no answer.
 fn upshot(tool: &str, args: Option<&str>, result: &str) -> Option<Upshot> {
     let upshot = Outcome::of(result).upshot()?;
@@ -231,6 +257,10 @@ mod tests {
         let order = r#"{"task":"Please scan the video and note when two birds are in the picture."}"#;
         assert_eq!(rule("WebSurfer", order), Rule::Order);
         assert_eq!(rule("WebSurfer", r#"{"page":3}"#), Rule::Intent);
+        assert_eq!(
+            of([Step::call("WebSurfer", order)]).text.lines().nth(1),
+            Some("Please scan the video and note when two birds are in the picture.")
+        );
         assert_eq!(rule("read_file", order), Rule::Intent);
         assert_eq!(rule("Coder", "Please run this for me, it is short: ```print(1)```"), Rule::Intent);
         let both = [Step::call("WebSurfer", order).in_round(1), Step::call("ls", "{}").in_round(1)];
