@@ -102,7 +102,8 @@ impl Wording {
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = u64> {
-    let words = text.split(|char: char| !char.is_alphanumeric() && char != '\'');
+    let words =
+        text.split(|char: char| !char.is_alphanumeric() && char != '\'').map(|word| word.trim_matches('\''));
     words.filter(|word| !word.is_empty()).map(|word| hash_bytes(word.to_lowercase().as_bytes()))
 }
 
