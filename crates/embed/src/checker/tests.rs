@@ -108,7 +108,7 @@ async fn an_order_for_the_same_is_a_loop_at_the_third_time_whatever_came_of_it()
     let texts = [
         "Scan the video and note when two birds are in the picture",
         "Scan the whole video, then note when two birds are in its picture",
-        "Scan that video once more and note when two birds are in one picture",
+        "Scan that video again and note when two birds are in one picture",
     ];
     for (rule, expected) in [(Rule::Order, Severity::Loop), (Rule::Intent, Severity::Warning)] {
         let scene = scene();
