@@ -26,7 +26,7 @@ pub enum StoreError {
     #[error("the store cannot be reached: {0}; check its url and that the server runs")]
     Unreachable(String),
     /// More work waits for the store than it may.
-    #[error("the store is busy: try again later")]
+    #[error("the store is busy: send it again later, what it knows already is kept once")]
     Busy,
     /// Anything else.
     #[error("the store failed: {0}")]

@@ -2,19 +2,23 @@
 //!
 //! A transaction that writes holds one advisory lock, so that there is one writer at a time over all processes: numbers
 //! of events follow the order of commits, and the audit log is one chain.
+//!
+//! Limits are set on both sides. Ours end every wait for a server that says nothing. The server's end the transaction of
+//! a process that stands still or that nobody can reach any more, so that its lock does not stop all others.
 
+mod backoff;
+mod cells;
+mod link;
 mod tls;
 mod url;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::time::Duration;
 
-use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
-use postgres::{Client, Config, NoTls, Statement};
-
-use crate::database::{Cell, Database, Flavour, Param, Row};
+use crate::database::{Database, Flavour, Param, Row};
 use crate::error::{StoreError, Stored};
+use backoff::Backoff;
+use link::Link;
 use url::Address;
 
 /// A connection to the server; it is made again when it was lost.
@@ -22,12 +26,8 @@ pub(crate) struct Postgres {
     address: Address,
     role: Role,
     link: Option<Link>,
+    backoff: Backoff,
     in_transaction: bool,
-}
-
-struct Link {
-    client: Client,
-    statements: HashMap<String, Statement>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +40,30 @@ enum Role {
 const MIGRATIONS: [&str; 2] = [include_str!("postgres/schema.sql"), include_str!("postgres/version-2.sql")];
 /// The advisory lock of whoever writes: "loopbrea" in ASCII.
 const LOCK: i64 = 0x6c6f_6f70_6272_6561;
-/// How long to wait for the server, and for its lock.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an update of the database may take: an index over many steps is built with it.
+const MIGRATION: Duration = Duration::from_secs(3_600);
+
+impl Role {
+    /// How long one statement may take.
+    const fn limit(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Writer => 5,
+            Self::Reader => 32,
+        })
+    }
+
+    /// The server's own limits are shorter than ours, so that it says itself what takes too long while it can. A
+    /// transaction in which nothing happens is over before others give up waiting for its lock.
+    const fn settings(self) -> &'static str {
+        match self {
+            Self::Writer => {
+                "SET synchronous_commit = on; SET statement_timeout = '4500ms'; SET lock_timeout = '4s';
+                 SET idle_in_transaction_session_timeout = '3s'; SET tcp_user_timeout = '5s'"
+            }
+            Self::Reader => "SET default_transaction_read_only = on; SET statement_timeout = '30s'",
+        }
+    }
+}
 
 impl Postgres {
     /// Connects for writing, and brings the database up to date.
@@ -67,10 +89,12 @@ impl Postgres {
     }
 
     fn at(url: &str, role: Role) -> Stored<Self> {
-        Ok(Self { address: Address::parse(url)?, role, link: None, in_transaction: false })
+        let address = Address::parse(url)?;
+        Ok(Self { address, role, link: None, backoff: Backoff::default(), in_transaction: false })
     }
 
     fn migrate(&mut self) -> Stored<()> {
+        self.batch("SET LOCAL statement_timeout = 0")?;
         self.batch("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")?;
         let found = self.query("SELECT coalesce(max(version), 0) FROM schema_version", &[])?;
         let found = found.first().map_or(Ok(0), |row| row.count(0))? as u32;
@@ -79,67 +103,49 @@ impl Postgres {
             return Err(StoreError::TooNew { found, known });
         }
         for migration in &MIGRATIONS[found as usize..] {
-            self.batch(migration)?;
+            self.ask(|link| link.batch_within(MIGRATION, migration))?;
         }
         self.execute("DELETE FROM schema_version", &[])?;
         self.execute("INSERT INTO schema_version (version) VALUES (?1)", &[Param::from(known)]).map(drop)
     }
 
+    /// Asks the server. What does not answer is closed from our side, and made again after a while.
+    fn ask<T>(&mut self, question: impl FnOnce(&mut Link) -> Stored<T>) -> Stored<T> {
+        let answer = self.link().and_then(question);
+        if let Err(error) = &answer
+            && self.link.as_ref().is_some_and(Link::is_given_up)
+        {
+            self.link = None;
+            self.backoff.failed(error.clone());
+        }
+        answer
+    }
+
     /// The connection; a lost one is made again, but never in the middle of a transaction.
     fn link(&mut self) -> Stored<&mut Link> {
-        if self.link.as_ref().is_some_and(|link| link.client.is_closed()) {
+        if self.link.as_ref().is_some_and(Link::is_closed) {
             self.link = None;
         }
         if self.link.is_none() {
             if self.in_transaction {
                 return Err(StoreError::Unreachable("the connection was lost".to_owned()));
             }
-            self.link = Some(self.connect()?);
+            self.backoff.is_over()?;
+            match Link::connect(&self.address, self.role.settings(), self.role.limit()) {
+                Ok(link) => self.link = Some(link),
+                Err(error) => {
+                    self.backoff.failed(error.clone());
+                    return Err(error);
+                }
+            }
+            self.backoff = Backoff::default();
         }
         self.link.as_mut().ok_or_else(|| StoreError::Unreachable("there is no connection".to_owned()))
     }
 
-    fn connect(&self) -> Stored<Link> {
-        let mut config: Config = self.address.config.clone();
-        config.connect_timeout(PATIENCE).application_name("loopbreaker");
-        let connected = match self.address.tls()? {
-            Some(tls) => config.connect(tls),
-            None => config.connect(NoTls),
-        };
-        let mut client = connected.map_err(|error| StoreError::Unreachable(in_words(&error)))?;
-        let settings = match self.role {
-            Role::Writer => "SET synchronous_commit = on; SET lock_timeout = '5s'",
-            Role::Reader => "SET default_transaction_read_only = on; SET statement_timeout = '30s'",
-        };
-        client.batch_execute(settings)?;
-        Ok(Link { client, statements: HashMap::new() })
-    }
-
     fn batch(&mut self, sql: &str) -> Stored<()> {
-        Ok(self.link()?.client.batch_execute(sql)?)
+        self.ask(|link| link.batch(sql))
     }
-}
-
-impl Link {
-    /// Statements that are kept prepared; there are fewer of them in the program.
-    const MAX_STATEMENTS: usize = 256;
-
-    fn prepared(&mut self, sql: &str) -> Stored<Statement> {
-        if let Some(known) = self.statements.get(sql) {
-            return Ok(known.clone());
-        }
-        let statement = self.client.prepare(&spelt(sql))?;
-        if self.statements.len() >= Self::MAX_STATEMENTS {
-            self.statements.clear();
-        }
-        self.statements.insert(sql.to_owned(), statement.clone());
-        Ok(statement)
-    }
-}
-
-/// A statement in this server's spelling.
-fn spelt(sql: &str) -> String {
-    sql.replace('?', "$").replace("CROSS JOIN", "JOIN")
 }
 
 impl Database for Postgres {
@@ -153,7 +159,12 @@ impl Database for Postgres {
     fn commit(&mut self) -> Stored<()> {
         let committed = self.batch("COMMIT");
         self.in_transaction = false;
-        committed
+        committed.map_err(|error| match error {
+            StoreError::Unreachable(why) => StoreError::Unreachable(format!(
+                "{why}; this was a commit, so what was sent may be kept or not: send it again, it is kept once"
+            )),
+            other => other,
+        })
     }
 
     fn rollback(&mut self) {
@@ -165,9 +176,7 @@ impl Database for Postgres {
     }
 
     fn execute(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<u64> {
-        let link = self.link()?;
-        let statement = link.prepared(sql)?;
-        Ok(link.client.execute(&statement, &borrowed(values))?)
+        self.ask(|link| link.execute(sql, values))
     }
 
     fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<i64> {
@@ -177,9 +186,14 @@ impl Database for Postgres {
     }
 
     fn query(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Vec<Row>> {
-        let link = self.link()?;
-        let statement = link.prepared(sql)?;
-        link.client.query(&statement, &borrowed(values))?.iter().map(row).collect()
+        let is_reader = self.role == Role::Reader;
+        let rows = self.ask(|link| {
+            if is_reader {
+                link.greet()?;
+            }
+            link.query(sql, values)
+        })?;
+        rows.iter().map(cells::row).collect()
     }
 
     fn flavour(&self) -> Flavour {
@@ -205,66 +219,13 @@ impl Database for Postgres {
     }
 }
 
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        if let Some(link) = self.link.take() {
-            // The client has a runtime of its own, which must not end inside of another one.
-            drop(std::thread::spawn(move || drop(link)).join());
-        }
-    }
-}
-
-fn borrowed<'a>(values: &'a [Param<'_>]) -> Vec<&'a (dyn ToSql + Sync)> {
-    values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
-}
-
-impl ToSql for Param<'_> {
-    fn to_sql(
-        &self,
-        kind: &Type,
-        out: &mut bytes::BytesMut,
-    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
-        match *self {
-            Self::Null => Ok(IsNull::Yes),
-            Self::Int(number) if *kind == Type::INT4 => i32::try_from(number)?.to_sql(kind, out),
-            Self::Int(number) if *kind == Type::FLOAT8 => (number as f64).to_sql(kind, out),
-            Self::Int(number) => number.to_sql(kind, out),
-            Self::Real(number) => number.to_sql(kind, out),
-            // The server's texts cannot hold a zero.
-            Self::Text(text) if text.contains('\0') => text.replace('\0', "\u{fffd}").to_sql(kind, out),
-            Self::Text(text) => text.to_sql(kind, out),
-            Self::Blob(bytes) => bytes.to_sql(kind, out),
-        }
-    }
-
-    fn accepts(kind: &Type) -> bool {
-        [Type::INT4, Type::INT8, Type::FLOAT8, Type::TEXT, Type::BYTEA].contains(kind)
-    }
-
-    to_sql_checked!();
-}
-
-fn row(row: &postgres::Row) -> Stored<Row> {
-    let cell = |(index, column): (usize, &postgres::Column)| {
-        let cell = match *column.type_() {
-            Type::INT4 => row.try_get::<_, Option<i32>>(index)?.map(|number| Cell::Int(number.into())),
-            Type::INT8 => row.try_get::<_, Option<i64>>(index)?.map(Cell::Int),
-            Type::FLOAT8 => row.try_get::<_, Option<f64>>(index)?.map(Cell::Real),
-            Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(index)?.map(Cell::Blob),
-            _ => row.try_get::<_, Option<String>>(index)?.map(Cell::Text),
-        };
-        Ok(cell.unwrap_or(Cell::Null))
-    };
-    let cells: Result<Vec<Cell>, postgres::Error> = row.columns().iter().enumerate().map(cell).collect();
-    Ok(Row(cells?))
-}
-
-impl From<postgres::Error> for StoreError {
-    fn from(error: postgres::Error) -> Self {
-        use postgres::error::SqlState;
+impl From<tokio_postgres::Error> for StoreError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        use tokio_postgres::error::SqlState;
         match error.code() {
             Some(&SqlState::DISK_FULL) => Self::Full,
             Some(&SqlState::LOCK_NOT_AVAILABLE) => Self::Locked,
+            Some(&SqlState::QUERY_CANCELED) => Self::Busy,
             Some(&SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED) => Self::Corrupt(in_words(&error)),
             Some(code) if code.code().starts_with("57P") || code.code().starts_with("08") => {
                 Self::Unreachable(in_words(&error))
@@ -282,14 +243,4 @@ fn in_words(error: &dyn std::error::Error) -> String {
         .chain(causes.map(|cause| cause.to_string().into()))
         .collect();
     all.join(": ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::spelt;
-
-    #[test]
-    fn statements_are_spelt_as_the_server_likes_them() {
-        assert_eq!(spelt("SELECT ?1 FROM a CROSS JOIN b ON ?12"), "SELECT $1 FROM a JOIN b ON $12");
-    }
 }

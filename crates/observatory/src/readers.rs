@@ -1,6 +1,7 @@
 //! Connections that only read.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
@@ -17,6 +18,8 @@ pub(crate) struct Readers {
 
 impl Readers {
     const MAX: usize = 4;
+    /// How long a caller waits for one of them.
+    const PATIENCE: Duration = Duration::from_secs(5);
 
     pub(crate) fn new(source: Source) -> Self {
         Self { source, idle: Mutex::default(), permits: Semaphore::new(Self::MAX) }
@@ -26,7 +29,8 @@ impl Readers {
         self: Arc<Self>,
         work: impl FnOnce(&mut Store) -> Stored<T> + Send + 'static,
     ) -> Stored<T> {
-        let Ok(_permit) = self.permits.acquire().await else { return Err(StoreError::Busy) };
+        let place = tokio::time::timeout(Self::PATIENCE, self.permits.acquire()).await;
+        let Ok(Ok(_permit)) = place else { return Err(StoreError::Busy) };
         let readers = Arc::clone(&self);
         let reading = tokio::task::spawn_blocking(move || {
             let idle = readers.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();

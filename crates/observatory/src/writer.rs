@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,12 @@ struct Envelope {
     job: Job,
     /// Its place in the queue; our own chores have none.
     place: Option<OwnedSemaphorePermit>,
+    /// Where whoever waits for it finds why it failed.
+    reason: Option<Reason>,
 }
+
+/// Why work failed, once it has. The store may fail for another reason, or work again, before anybody has looked.
+type Reason = Arc<OnceLock<StoreError>>;
 
 /// What a job works with.
 pub(crate) struct Scribe<'a> {
@@ -74,6 +79,11 @@ const MAX_WAITING: usize = 8_192;
 const MAX_NOTED: usize = 16_384;
 /// How long a caller waits for a place.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a caller waits for its answer once it has a place. Its work may still be done later; it was not said to be.
+const ANSWER_WITHIN: Duration = Duration::from_secs(8);
+/// A batch that takes longer is committed as far as it is, so that a slow store keeps those at its front waiting for
+/// their own work only.
+const BATCH_TIME: Duration = Duration::from_secs(1);
 /// How often the thread looks after what nobody asks for.
 const TICK: Duration = Duration::from_millis(250);
 /// Event numbers are set aside in blocks, so that a restart never gives one twice.
@@ -122,14 +132,20 @@ impl Writer {
             Ok(done) => Ok(Box::new(move || drop(reply.send(done)))),
             Err(error) => Err((error, Box::new(move || drop(reply)))),
         });
-        self.send(Envelope { job, place: Some(permit) })?;
-        Ok(Pending { answer, shared: Arc::clone(&self.shared) })
+        let reason = Reason::default();
+        self.send(Envelope { job, place: Some(permit), reason: Some(Arc::clone(&reason)) })?;
+        Ok(Pending {
+            answer,
+            reason,
+            until: tokio::time::Instant::now() + ANSWER_WITHIN,
+            shared: Arc::clone(&self.shared),
+        })
     }
 
     /// Does work some time soon if there is a place for it, and tells nobody.
     pub(crate) fn note(&self, work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static) -> bool {
         let Ok(permit) = Arc::clone(&self.notes).try_acquire_owned() else { return false };
-        self.send(Envelope { job: unanswered(work), place: Some(permit) }).is_ok()
+        self.send(Envelope { job: unanswered(work), place: Some(permit), reason: None }).is_ok()
     }
 
     /// Does work behind all that waits, whether there is a place for it or not: for the few who end with it.
@@ -137,7 +153,7 @@ impl Writer {
         &self,
         work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
     ) -> bool {
-        self.send(Envelope { job: unanswered(work), place: None }).is_ok()
+        self.send(Envelope { job: unanswered(work), place: None, reason: None }).is_ok()
     }
 
     fn send(&self, envelope: Envelope) -> Stored<()> {
@@ -160,15 +176,22 @@ impl Drop for Writer {
 #[derive(Debug)]
 pub(crate) struct Pending<T> {
     answer: oneshot::Receiver<T>,
+    reason: Reason,
+    until: tokio::time::Instant,
     shared: Arc<Shared>,
 }
 
 impl<T> Pending<T> {
     pub(crate) async fn answer(self) -> Stored<T> {
-        // Work whose transaction failed is dropped with its reply.
-        self.answer.await.map_err(|_| {
-            self.shared.health.failure().unwrap_or_else(|| StoreError::Other("the batch failed".to_owned()))
-        })
+        match tokio::time::timeout_at(self.until, self.answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            // Work whose transaction failed is dropped with its reply.
+            Ok(Err(_)) => {
+                let why = self.reason.get().cloned();
+                Err(why.unwrap_or_else(|| StoreError::Other("the batch failed".to_owned())))
+            }
+            Err(_) => Err(self.shared.health.failure().unwrap_or(StoreError::Busy)),
+        }
     }
 }
 
@@ -201,8 +224,10 @@ impl Desk {
             match jobs.recv_timeout(TICK) {
                 Ok(first) => {
                     // While one batch is synced to disk the next one gathers, so nobody has to wait for company.
-                    let batch = std::iter::once(first).chain(jobs.try_iter()).take(MAX_BATCH).collect();
-                    self.commit(batch);
+                    let mut batch = std::iter::once(first).chain(jobs.try_iter()).take(MAX_BATCH).collect();
+                    while !VecDeque::is_empty(&batch) {
+                        self.commit(&mut batch);
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -220,17 +245,18 @@ impl Desk {
                         scribe.do_chores()?;
                         Ok(())
                     });
-                    self.commit([Envelope { job, place: None }].into());
+                    self.commit(&mut [Envelope { job, place: None, reason: None }].into());
                 }
             }
         }
     }
 
-    /// One transaction. Either all of the batch is committed and answered, or none of it.
-    fn commit(&mut self, mut batch: VecDeque<Envelope>) {
+    /// One transaction. Either all that it takes from the batch is committed and answered, or all of the batch fails.
+    fn commit(&mut self, batch: &mut VecDeque<Envelope>) {
         let asked_for = batch.iter().filter(|envelope| envelope.place.is_some()).count() as u64;
+        let reasons: Vec<Reason> = batch.iter().filter_map(|envelope| envelope.reason.clone()).collect();
         let mut replies = Vec::with_capacity(batch.len());
-        let worked = catch_unwind(AssertUnwindSafe(|| self.work(&mut batch, &mut replies)));
+        let worked = catch_unwind(AssertUnwindSafe(|| self.work(batch, &mut replies)));
         let worked = worked.unwrap_or_else(|_| Err(StoreError::Other("a job panicked".to_owned())));
         match worked {
             Ok((drafts, effects)) => {
@@ -254,7 +280,13 @@ impl Desk {
                 self.store.rollback();
                 // What was thought in this batch has not happened.
                 self.forget_all();
+                for reason in reasons {
+                    // Each batch fails once.
+                    drop(reason.set(error.clone()));
+                }
                 self.shared.store_failed(error, asked_for);
+                // Whoever waits is answered once the failure is shown.
+                batch.clear();
             }
         }
     }
@@ -281,8 +313,9 @@ impl Desk {
             told: Vec::new(),
             now: self.shared.now(),
         };
+        let started = Instant::now();
         let mut places = Vec::with_capacity(batch.len());
-        while let Some(Envelope { job, place }) = batch.pop_front() {
+        while let Some(Envelope { job, place, .. }) = batch.pop_front() {
             // It is free for others only when this transaction is over.
             places.push(place);
             match job(&mut scribe) {
@@ -291,6 +324,9 @@ impl Desk {
                     replies.push(reply);
                     return Err(error);
                 }
+            }
+            if started.elapsed() > BATCH_TIME {
+                break;
             }
         }
         scribe.write_sessions()?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use postgres::Config;
+use tokio_postgres::Config;
 
 use super::tls::Encryption;
 use crate::error::{StoreError, Stored};
@@ -38,8 +38,11 @@ impl Address {
         // A password must not stand in a message, so the reason is not repeated.
         let url = if kept.is_empty() { place.to_owned() } else { format!("{place}?{}", kept.join("&")) };
         let mut config: Config = url.parse().map_err(|_| wrong("postgres://user:password@host/database"))?;
-        let mode =
-            if encrypted { postgres::config::SslMode::Require } else { postgres::config::SslMode::Disable };
+        let mode = if encrypted {
+            tokio_postgres::config::SslMode::Require
+        } else {
+            tokio_postgres::config::SslMode::Disable
+        };
         config.ssl_mode(mode);
         Ok(Self { config, encrypted, roots })
     }

@@ -17,13 +17,16 @@ mod graph;
 mod ingest;
 #[path = "../http/kill.rs"]
 mod kill;
+mod machine;
 #[path = "../http/orders.rs"]
 mod orders;
 #[path = "../http/policies.rs"]
 mod policies;
+mod proxy;
 mod reach;
 #[path = "../http/server.rs"]
 mod server;
 mod several;
+mod standstill;
 #[path = "../http/traffic.rs"]
 mod traffic;

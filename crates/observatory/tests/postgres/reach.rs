@@ -7,7 +7,7 @@ use loopbreaker_record::{DecisionLog, Moment, TraceId};
 
 use crate::backend::{Server, server};
 
-fn arrival(number: u8) -> Arrival {
+pub(crate) fn arrival(number: u8) -> Arrival {
     let log = DecisionLog::builder("a", "coder", "1.0.0")
         .intent("build")
         .session("run")

@@ -90,6 +90,46 @@ async fn a_session_that_goes_on_in_another_process_keeps_its_window_and_its_coun
     assert_eq!(scores, [1.0, 0.5, 0.3333, 0.25, 0.2]);
 }
 
+/// A step that names its parent, and a session if it is told one.
+fn behind(number: u32, parent: Option<u32>, session: Option<&str>) -> Arrival {
+    let trace = |number: u32| TraceId::derived(&[b"behind", &number.to_le_bytes()]);
+    let mut log = DecisionLog::builder("a", "coder", "1.0.0").intent(format!("intent {number}"));
+    if let Some(parent) = parent {
+        log = log.after(trace(parent));
+    }
+    if let Some(session) = session {
+        log = log.session(session);
+    }
+    Arrival {
+        tenant: "t".into(),
+        session: None,
+        log: log.build(trace(number), Moment::from_millis(0)).unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_another_process_has_named_has_that_name_here_too() {
+    let (_, one, other) = two();
+    let early = one.ingest(behind(2, Some(1), None)).await.unwrap().unwrap();
+    assert_ne!(early.session_id, "run");
+    other.ingest(behind(1, None, Some("run"))).await.unwrap().unwrap();
+    let later = one.ingest(behind(3, Some(2), None)).await.unwrap().unwrap();
+    assert_eq!(later.session_id, "run");
+}
+
+#[tokio::test]
+async fn a_session_that_another_process_has_made_part_of_another_is_so_here_too() {
+    let (_, one, other) = two();
+    other.ingest(behind(0, None, Some("run"))).await.unwrap().unwrap();
+    let early = one.ingest(behind(2, Some(1), None)).await.unwrap().unwrap();
+    assert_ne!(early.session_id, "run");
+    other.ingest(behind(1, Some(0), None)).await.unwrap().unwrap();
+    let later = one.ingest(behind(3, Some(2), None)).await.unwrap().unwrap();
+    assert_eq!(later.session_id, "run");
+    let known = other.ingest(behind(4, Some(3), None)).await.unwrap().unwrap();
+    assert_eq!(known.session_id, "run");
+}
+
 #[tokio::test]
 async fn an_order_is_told_to_the_gateways_of_all_processes_and_handed_out_once() {
     let (_, one, other) = two();
