@@ -18,7 +18,7 @@ use crate::fleet::Asked;
 use crate::identical::Sent;
 use crate::identity::{Caller, Tenant};
 use crate::inspect::{Inspection, Reader};
-use crate::journal::{Entry, Heard, Journal, Judged, Thought, Who};
+use crate::journal::{Entry, Heard, Judged, Thought, Who};
 use crate::judge::{Judge, Past, Question, RETRY_AFTER_SECONDS};
 use crate::limits::{Charges, Estimate, Keys};
 use crate::loops::Ruled;
@@ -124,10 +124,14 @@ impl Case<'_> {
     }
 
     /// Writes down what the transcript shows that is new, and what was thought of it.
-    pub(crate) fn write_down(&mut self, journal: &Journal, dialect: Option<Dialect>, at: SystemTime) {
+    pub(crate) fn write_down(&mut self, shared: &Shared, dialect: Option<Dialect>, at: SystemTime) {
         if dialect.is_none() {
             return;
         }
+        let Some(journal) = shared.journal() else {
+            shared.observing.count_missed();
+            return;
+        };
         let who = self.who(dialect, at);
         if !self.heard.is_empty() {
             journal.tell(Entry::Heard(who.clone(), std::mem::take(&mut self.heard)));

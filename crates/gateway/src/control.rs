@@ -146,13 +146,13 @@ fn page(request: &Request<Incoming>, asset: Asset) -> Response<Reply> {
 fn store_state(observing: &Observing, failure: Option<&str>) -> serde_json::Value {
     let Some(running) = observing.running() else {
         let state = if failure.is_some() { "failed" } else { "off" };
-        return json!({ "state": state, "problem": failure });
+        return json!({ "state": state, "problem": failure, "unwritten": observing.missed() });
     };
     let health = running.observatory.health();
     json!({
         "state": if failure.is_some() { "failing" } else { "ok" },
         "problem": failure,
-        "unwritten": health.unwritten() + health.dropped() + running.journal.dropped(),
+        "unwritten": health.unwritten() + health.dropped() + running.journal.dropped() + observing.missed(),
     })
 }
 

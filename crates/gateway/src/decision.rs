@@ -69,9 +69,7 @@ impl Worker {
         let mut case = self.consider(&settings, &looked).await;
         case.keep_transcript(&self.shared, dialect);
         self.compare(&settings, &mut case, &looked).await;
-        if let Some(journal) = self.shared.journal() {
-            case.write_down(journal, dialect, at);
-        }
+        case.write_down(&self.shared, dialect, at);
 
         let refused = self.refusal(&settings, &mut case, dialect);
         let mut response = match &refused {

@@ -17,8 +17,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::govern::Governed;
 use crate::listen::{self, Door, Serves};
+use crate::opening;
 use crate::pipeline::Worker;
 use crate::secret::Secret;
 use crate::state::Shared;
@@ -81,11 +81,8 @@ impl Gateway {
         let has_tokens = !config.admin.tokens.is_empty();
         warm_up();
         let shared = Arc::new(Shared::new(config, secret, telemetry, kept.as_deref()));
-        if let Some(running) = shared.observing.running() {
-            running.observatory.govern(Arc::new(Governed::of(&shared)));
-        }
+        opening::open(&shared).map_err(StartError::Worker)?;
         shared.mailbox.open(&shared);
-        tell_of_store(&shared);
         shared.renew_meaning(&shared.settings().config);
         shared.trusts_tenant_header.store(listen.ip().is_loopback(), Ordering::Relaxed);
 
@@ -195,15 +192,6 @@ fn warm_up() {
     let step = Step::call("bash", r#"{"command":"ls -la /tmp"}"#).answered("total 0", None);
     for round in 0..3 {
         detector.observe(&step.in_round(round));
-    }
-}
-
-/// Says that nothing is kept although it should be. Requests are served all the same.
-fn tell_of_store(shared: &Shared) {
-    if let Some(problem) = shared.observing.failure() {
-        shared.telemetry.metrics.set_degraded(Part::Store, true);
-        let fields = [("problem", problem.as_str())];
-        shared.telemetry.log.event(Level::Error, "decisions cannot be kept; requests go on", &fields);
     }
 }
 

@@ -37,6 +37,7 @@ mod loops;
 mod meaning;
 mod obey;
 mod observe;
+mod opening;
 mod operator;
 mod orders;
 mod outgoing;

@@ -1,11 +1,13 @@
 //! The observatory inside the gateway: its API on our port, its orders on our sessions, our traffic in its log.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
+use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::{Request, Response};
 use loopbreaker_config::{Config, LogPlace};
 use loopbreaker_observatory::{Caller, Observatory, Options};
@@ -20,13 +22,15 @@ use crate::sessions::RunName;
 use crate::timely::Timely;
 
 /// Where decisions are kept, if they are.
-pub(crate) enum Observing {
-    /// They are.
-    On(Running),
-    /// They are not, since the config says so.
-    Off,
-    /// They should be, and cannot.
-    Failed(String),
+pub(crate) struct Observing {
+    /// How the store is opened; `None` when the config wants nothing to be kept.
+    wanted: Option<Options>,
+    /// The observatory, from the moment on at which its store was open.
+    running: OnceLock<Running>,
+    /// Why it is not open yet.
+    problem: Mutex<String>,
+    /// Requests of which nothing was written down since it was not open yet.
+    missed: AtomicU64,
 }
 
 /// An observatory that works.
@@ -39,53 +43,87 @@ pub(crate) struct Running {
 }
 
 impl Observing {
-    /// Opens the store that the config names.
-    pub(crate) fn open(config: &Config, data_dir: Option<&Path>) -> Self {
-        let mut options = match (&config.log.place, data_dir) {
-            (LogPlace::Off, _) | (LogPlace::Sqlite, None) => return Self::Off,
-            (LogPlace::Sqlite, Some(folder)) => Options::at(folder.join("decisions.db")),
-            (LogPlace::Postgres(url), _) => Options::url(url.as_str()),
+    /// What the config wants; nothing is opened yet.
+    pub(crate) fn wanted(config: &Config, data_dir: Option<&Path>) -> Self {
+        let place = match (&config.log.place, data_dir) {
+            (LogPlace::Off, _) | (LogPlace::Sqlite, None) => None,
+            (LogPlace::Sqlite, Some(folder)) => Some(Options::at(folder.join("decisions.db"))),
+            (LogPlace::Postgres(url), _) => Some(Options::url(url.as_str())),
         };
-        (options.max_age, options.max_bytes) = (config.log.max_age, config.log.max_bytes);
-        (options.keep_prompts, options.pause_timeout) = (config.log.keep_prompts, config.pause.timeout);
-        options.detectors = config.detectors.clone();
-        match Running::start(options) {
-            Ok(running) => Self::On(running),
-            Err(problem) => Self::Failed(problem),
-        }
+        let wanted = place.map(|mut options| {
+            (options.max_age, options.max_bytes) = (config.log.max_age, config.log.max_bytes);
+            (options.keep_prompts, options.pause_timeout) = (config.log.keep_prompts, config.pause.timeout);
+            options.detectors = config.detectors.clone();
+            options
+        });
+        let problem = Mutex::new("the store is still being opened".to_owned());
+        Self { wanted, running: OnceLock::new(), problem, missed: AtomicU64::new(0) }
     }
 
-    /// The observatory, while it works.
-    pub(crate) const fn running(&self) -> Option<&Running> {
-        match self {
-            Self::On(running) => Some(running),
-            Self::Off | Self::Failed(_) => None,
-        }
+    /// How the store is opened, if it is.
+    pub(crate) const fn options(&self) -> Option<&Options> {
+        self.wanted.as_ref()
+    }
+
+    /// The store is open: from now on everything goes there.
+    pub(crate) fn begin(&self, running: Running) -> &Running {
+        self.running.get_or_init(|| running)
+    }
+
+    /// The store could not be opened; says whether the reason is a new one.
+    pub(crate) fn not_yet(&self, problem: String) -> bool {
+        let mut known = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *known != problem;
+        *known = problem;
+        is_new
+    }
+
+    /// The observatory, once its store is open.
+    pub(crate) fn running(&self) -> Option<&Running> {
+        self.running.get()
     }
 
     /// Why nothing is kept that should be.
     pub(crate) fn failure(&self) -> Option<String> {
-        match self {
-            Self::On(running) => running.observatory.health().failure().map(|error| error.to_string()),
-            Self::Off => None,
-            Self::Failed(problem) => Some(problem.clone()),
+        self.wanted.as_ref()?;
+        match self.running() {
+            Some(running) => running.observatory.health().failure().map(|error| error.to_string()),
+            None => Some(self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()),
         }
+    }
+
+    /// Nothing is written down of a request. That is counted where something should be.
+    pub(crate) fn count_missed(&self) {
+        if self.wanted.is_some() {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many requests came before the store was open.
+    pub(crate) fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
     }
 
     /// Answers a request to the API.
     pub(crate) async fn answer(&self, request: Request<Timely<Incoming>>, caller: Caller) -> Response<Reply> {
-        match self {
-            Self::On(running) => running.answer(request, caller).await,
-            Self::Off => {
+        match (self.running(), self.failure()) {
+            (Some(running), _) => running.answer(request, caller).await,
+            (None, Some(problem)) => {
+                let message = format!("{problem}; it is tried again by itself, send this again later");
+                let mut response = json_error(503, "store_unavailable", &message);
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                response
+            }
+            (None, None) => {
                 json_error(503, "log_off", "nothing is kept; set `log.url` to `sqlite` or `postgres://…`")
             }
-            Self::Failed(problem) => json_error(503, "store_unavailable", problem),
         }
     }
 }
 
 impl Running {
-    fn start(options: Options) -> Result<Self, String> {
+    /// Opens the store, and starts what works with it.
+    pub(crate) fn start(options: Options) -> Result<Self, String> {
         let observatory = Arc::new(Observatory::open(options).map_err(|error| error.to_string())?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;

@@ -16,7 +16,7 @@ use loopbreaker_telemetry::{Level, Part, Telemetry};
 use crate::accounts::Accounts;
 use crate::cache::Cache;
 use crate::fleet::AttemptIds;
-use crate::govern::{with_detectors, with_overrides};
+use crate::govern::{Governed, with_detectors, with_overrides};
 use crate::hints::Placements;
 use crate::holds::Holds;
 use crate::identical::IdenticalRequests;
@@ -25,7 +25,7 @@ use crate::joining::{Mailbox, join};
 use crate::journal::{Entry, Journal};
 use crate::meaning::Meaning;
 use crate::obey::Obedience;
-use crate::observe::Observing;
+use crate::observe::{Observing, Running};
 use crate::orders::Orders;
 use crate::pauses::Pauses;
 use crate::secret::Secret;
@@ -94,7 +94,7 @@ impl Shared {
 
     /// A gateway that has seen nothing yet.
     pub(crate) fn new(config: Config, secret: Secret, telemetry: Telemetry, data_dir: Option<&Path>) -> Self {
-        let observing = Observing::open(&config, data_dir);
+        let observing = Observing::wanted(&config, data_dir);
         let clock = Clock(Instant::now());
         let shares_log = matches!(config.log.place, LogPlace::Postgres(_));
         let obedience = Arc::new(Obedience::new(clock, shares_log));
@@ -106,9 +106,6 @@ impl Shared {
         });
         if let Some(fleet) = &fleet {
             obedience.join(fleet);
-        }
-        if let Some(running) = observing.running() {
-            running.obey(&obedience);
         }
         let random = Secret::random().map_or(0, |random| random.hash("attempts", &[]) as u64);
         Self {
@@ -168,6 +165,20 @@ impl Shared {
             let fields = [("problem", problem.as_str())];
             self.telemetry.log.event(Level::Error, "the semantic detector is off", &fields);
         }
+    }
+
+    /// The store is open: traffic is written down from now on, and what people have ordered and changed is in force.
+    pub(crate) fn begin_to_keep(self: &Arc<Self>, running: Running) {
+        running.obey(&self.obedience);
+        let running = {
+            // The config may have been read again since the store was first tried, and not at this very moment.
+            let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            running.observatory.rewritten(written.0.detectors.clone());
+            self.observing.begin(running)
+        };
+        running.observatory.govern(Arc::new(Governed::of(self)));
+        // What was said before is written down with the next request that repeats it.
+        self.transcripts.clear();
     }
 
     /// Where traffic is written down, if it is.

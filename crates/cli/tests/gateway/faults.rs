@@ -3,4 +3,5 @@
 mod clients;
 mod ours;
 mod shutdown;
+mod store;
 mod upstream;

@@ -97,6 +97,12 @@ impl Bench {
         self
     }
 
+    /// With a folder beside the config.
+    pub(crate) fn folder(self, name: &str) -> Self {
+        fs::create_dir_all(self.folder.path().join(name)).unwrap();
+        self
+    }
+
     /// With a log that nobody reads: its pipe is closed at once.
     pub(crate) fn log_closed(mut self) -> Self {
         self.logs = Logs::Closed;

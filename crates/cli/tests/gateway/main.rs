@@ -20,6 +20,8 @@ mod nginx;
 mod ops;
 mod orders;
 mod policies;
+#[path = "../../../observatory/tests/postgres/machine.rs"]
+mod postgres;
 mod provider;
 #[path = "../../../fleet/tests/fleet/server.rs"]
 mod redis;
