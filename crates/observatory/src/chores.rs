@@ -131,6 +131,10 @@ impl Scribe<'_> {
             // Sessions without steps are gone with them.
             self.live.clear();
             self.watches.clear();
+            if self.shared.has_others {
+                // They have the sessions in memory, too.
+                self.tell_change("sessions");
+            }
         }
         Ok(gone)
     }

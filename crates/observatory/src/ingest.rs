@@ -272,6 +272,7 @@ impl Scribe<'_> {
             let row = self.change(id)?;
             (row.name, row.provisional) = (name, provisional);
             let renamed = row.clone();
+            self.store.forget_places();
             return self.store.put_session(&renamed);
         }
         self.new_session(tenant, tenant_name, &name, provisional)

@@ -150,10 +150,9 @@ impl Postgres {
 
 impl Database for Postgres {
     fn begin(&mut self) -> Stored<()> {
-        self.batch("BEGIN")?;
+        self.link()?;
         self.in_transaction = true;
-        self.query("SELECT 1 FROM (SELECT pg_advisory_xact_lock(?1)) AS locked", &[Param::Int(LOCK)])
-            .map(drop)
+        self.batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})"))
     }
 
     fn commit(&mut self) -> Stored<()> {

@@ -3,6 +3,7 @@
 mod findings;
 mod forget;
 mod kept;
+mod known;
 mod pages;
 mod search;
 mod sessions;
@@ -19,21 +20,26 @@ use serde_json::Value;
 
 use crate::database::{Database, Param, Row};
 use crate::error::Stored;
+use known::Known;
 
 /// A connection to what is kept.
 pub(crate) struct Store {
     db: Box<dyn Database>,
     /// Steps of this transaction whose words are not in the index yet.
     unindexed: Vec<(i64, [Box<str>; 5])>,
+    /// What need not be asked for again, from the first transaction on.
+    known: Option<Known>,
 }
 
 impl Store {
     pub(crate) fn new(db: impl Database + 'static) -> Self {
-        Self { db: Box::new(db), unindexed: Vec::new() }
+        Self { db: Box::new(db), unindexed: Vec::new(), known: None }
     }
 
     pub(crate) fn begin(&mut self) -> Stored<()> {
-        self.db.begin()
+        self.db.begin()?;
+        self.known.get_or_insert_default();
+        Ok(())
     }
 
     pub(crate) fn commit(&mut self) -> Stored<()> {
@@ -43,7 +49,16 @@ impl Store {
 
     pub(crate) fn rollback(&mut self) {
         self.unindexed.clear();
+        // What it knew may have been thought in this transaction only.
+        self.known = None;
         self.db.rollback();
+    }
+
+    /// Sessions have other names, are gone, or are parts of others; or another process has written.
+    pub(crate) fn forget_places(&mut self) {
+        if let Some(known) = &mut self.known {
+            known.forget_places();
+        }
     }
 
     fn execute(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<u64> {
@@ -90,6 +105,7 @@ impl Page {
 #[derive(Debug, Clone)]
 pub(crate) struct KnownStep {
     pub(crate) id: i64,
+    pub(crate) tenant: i64,
     pub(crate) trace: TraceId,
     pub(crate) session: i64,
     pub(crate) agent: String,

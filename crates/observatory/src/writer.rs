@@ -347,9 +347,7 @@ impl Desk {
             }
             return Ok(Drafts::Ours(drafts));
         }
-        for (seq, draft) in (before + 1..).zip(&drafts) {
-            self.store.add_shared_event(seq, draft)?;
-        }
+        self.store.add_shared_events(before + 1, &drafts)?;
         if last / EVENT_BLOCK != before / EVENT_BLOCK {
             self.store.forget_shared_events(last.saturating_sub(self.shared.events.capacity()))?;
         }
@@ -390,6 +388,7 @@ impl Desk {
     fn forget_all(&mut self) {
         self.live.clear();
         self.watches.clear();
+        self.store.forget_places();
     }
 }
 

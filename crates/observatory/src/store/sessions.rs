@@ -17,8 +17,15 @@ pub(super) const OF_A_SESSION: [&str; 3] = ["findings", "orders", "verdicts"];
 
 impl Store {
     pub(crate) fn session_id(&mut self, tenant: i64, name: &str) -> Stored<Option<i64>> {
+        if let Some(id) = self.known.as_mut().and_then(|known| known.session(tenant, name)) {
+            return Ok(Some(id));
+        }
         let sql = "SELECT id FROM sessions WHERE tenant = ?1 AND name = ?2";
-        self.one(sql, values![tenant, name], |row| row.int(0))
+        let found = self.one(sql, values![tenant, name], |row| row.int(0))?;
+        if let (Some(known), Some(id)) = (&mut self.known, found) {
+            known.add_session(tenant, name, id);
+        }
+        Ok(found)
     }
 
     pub(crate) fn session_of(&mut self, id: i64) -> Stored<Option<Session>> {
@@ -70,13 +77,17 @@ impl Store {
             if session.id == 0 { session.tenant } else { session.id },
         ];
         if session.id == 0 {
-            return self.db.insert(
+            let id = self.db.insert(
                 "INSERT INTO sessions (name, provisional, level, ended, entropy, loop_score, steps, tokens, cost,
                     cumulative, cluster, agents, started_at, last_at, wasted_steps, wasted_tokens, wasted_cost,
                     marks, tenant)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
                 values,
-            );
+            )?;
+            if let Some(known) = &mut self.known {
+                known.add_session(session.tenant, &session.name, id);
+            }
+            return Ok(id);
         }
         self.execute(
             "UPDATE sessions SET name = ?1, provisional = ?2, level = ?3, ended = ?4, entropy = ?5,
@@ -91,6 +102,7 @@ impl Store {
 
     /// Moves everything of one session into another.
     pub(crate) fn merge(&mut self, from: &Session, into: &mut Session) -> Stored<()> {
+        self.forget_places();
         for table in OF_A_SESSION.into_iter().chain(["steps", "agents"]) {
             let sql = format!("UPDATE {table} SET session = ?2 WHERE session = ?1");
             self.execute(&sql, values![from.id, into.id])?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Store;
-use crate::database::{Flavour, Row, values};
+use crate::database::{Flavour, Param, Row, values};
 use crate::error::Stored;
 use crate::events::{Draft, Event, Topic};
 
@@ -28,14 +28,32 @@ impl Store {
         Ok(last.unwrap_or(0))
     }
 
-    pub(crate) fn add_shared_event(&mut self, seq: u64, draft: &Draft) -> Stored<()> {
-        let sql =
-            "INSERT INTO events (seq, topic, kind, tenant, body, given) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let body = draft.body.to_string();
-        let order = draft.order.as_ref().and_then(|given| serde_json::to_string(given).ok());
-        let values =
-            values![seq, draft.topic.as_str(), draft.kind, draft.tenant.as_deref(), &body, order.as_ref(),];
-        self.execute(sql, values).map(drop)
+    /// Writes events down with numbers from `first` on.
+    pub(crate) fn add_shared_events(&mut self, first: u64, drafts: &[Draft]) -> Stored<()> {
+        /// Events of one statement: there is one text of it for each number of them.
+        const AT_ONCE: usize = 16;
+        const COLUMNS: usize = 6;
+        let mut seq = first;
+        for some in drafts.chunks(AT_ONCE) {
+            let texts: Vec<(String, Option<String>)> = some.iter().map(texts).collect();
+            let mut values: Vec<Param<'_>> = Vec::with_capacity(some.len() * COLUMNS);
+            for (draft, (body, order)) in some.iter().zip(&texts) {
+                let Draft { topic, kind, tenant, .. } = draft;
+                let row = values![seq, topic.as_str(), *kind, tenant.as_deref(), body, order.as_ref()];
+                values.extend_from_slice(row);
+                seq += 1;
+            }
+            let row = |row: usize| {
+                let places: Vec<String> =
+                    (1..=COLUMNS).map(|column| format!("?{}", row * COLUMNS + column)).collect();
+                format!("({})", places.join(", "))
+            };
+            let rows: Vec<String> = (0..some.len()).map(row).collect();
+            let rows = rows.join(", ");
+            let sql = format!("INSERT INTO events (seq, topic, kind, tenant, body, given) VALUES {rows}");
+            self.execute(&sql, &values)?;
+        }
+        Ok(())
     }
 
     /// Forgets events that nobody comes back to.
@@ -57,4 +75,10 @@ impl Store {
             Ok(SharedEvent { event, order: row.maybe(5, Row::text)? })
         })
     }
+}
+
+/// The body of an event, and the order that it tells of.
+fn texts(draft: &Draft) -> (String, Option<String>) {
+    let order = draft.order.as_ref().and_then(|given| serde_json::to_string(given).ok());
+    (draft.body.to_string(), order)
 }

@@ -3,23 +3,37 @@
 use loopbreaker_record::TraceId;
 
 use super::{Completed, HandOff, KnownStep, NewStep, Store, Texts};
-use crate::database::{Flavour, Row, values};
+use crate::database::{Flavour, Param, Row, values};
 use crate::error::{StoreError, Stored};
 
-const COLUMNS: &str = "id, trace, session, agent, at, level, open, content, log";
+const COLUMNS: &str = "id, trace, session, agent, at, level, open, content, log, tenant";
 
 impl Store {
     pub(crate) fn tenant(&mut self, name: &str) -> Stored<i64> {
-        let find = "SELECT id FROM tenants WHERE name = ?1";
-        if let Some(id) = self.one(find, values![name], |row| row.int(0))? {
+        if let Some(id) = self.known.as_ref().and_then(|known| known.tenant(name)) {
             return Ok(id);
         }
-        self.db.insert("INSERT INTO tenants (name) VALUES (?1)", values![name])
+        let find = "SELECT id FROM tenants WHERE name = ?1";
+        let id = match self.one(find, values![name], |row| row.int(0))? {
+            Some(id) => id,
+            None => self.db.insert("INSERT INTO tenants (name) VALUES (?1)", values![name])?,
+        };
+        if let Some(known) = &mut self.known {
+            known.add_tenant(name, id);
+        }
+        Ok(id)
     }
 
     pub(crate) fn step(&mut self, tenant: i64, trace: TraceId) -> Stored<Option<KnownStep>> {
+        if let Some(step) = self.known.as_mut().and_then(|known| known.step(tenant, trace)) {
+            return Ok(Some(step.clone()));
+        }
         let sql = format!("SELECT {COLUMNS} FROM steps WHERE tenant = ?1 AND trace = ?2");
-        self.one(&sql, values![tenant, trace.as_bytes()], known_step)
+        let found = self.one(&sql, values![tenant, trace.as_bytes()], known_step)?;
+        if let (Some(known), Some(step)) = (&mut self.known, &found) {
+            known.add_step(step.clone());
+        }
+        Ok(found)
     }
 
     /// Steps that wait for this one as their parent.
@@ -51,34 +65,63 @@ impl Store {
     }
 
     pub(crate) fn add_step(&mut self, step: &NewStep<'_>) -> Stored<i64> {
-        let id = self.db.insert(
+        let Texts { intent, reasoning, tool, input, output } = step.texts;
+        let texts = [intent, reasoning, tool, input, output];
+        // On a server the words are a column of the step, in a file an index of their own.
+        let (column, place, words) = match self.db.flavour() {
+            Flavour::Sqlite => ("", "", None),
+            Flavour::Postgres => {
+                (", search", ", to_tsvector('simple', ?21)", Some(super::search::words_to_index(&texts)))
+            }
+        };
+        let sql = format!(
             "INSERT INTO steps (tenant, session, trace, parent, waiting, at, received_at, agent, cluster, tool,
-                model, status, level, open, tokens, cost, cumulative, content, log, number)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
-            values![
-                step.tenant,
-                step.session,
-                step.trace.as_bytes(),
-                step.parent.as_ref().map(TraceId::as_bytes),
-                step.waiting,
-                step.at,
-                step.received_at,
-                step.agent,
-                step.cluster,
-                step.tool,
-                step.model,
-                step.status,
-                step.level,
-                step.open,
-                step.tokens,
-                step.cost,
-                step.cumulative,
-                step.content,
-                step.log,
-                step.number,
-            ],
-        )?;
-        self.index(id, &step.texts)?;
+                model, status, level, open, tokens, cost, cumulative, content, log, number{column})
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+                ?20{place})"
+        );
+        let mut values: Vec<Param<'_>> = values![
+            step.tenant,
+            step.session,
+            step.trace.as_bytes(),
+            step.parent.as_ref().map(TraceId::as_bytes),
+            step.waiting,
+            step.at,
+            step.received_at,
+            step.agent,
+            step.cluster,
+            step.tool,
+            step.model,
+            step.status,
+            step.level,
+            step.open,
+            step.tokens,
+            step.cost,
+            step.cumulative,
+            step.content,
+            step.log,
+            step.number,
+        ]
+        .to_vec();
+        values.extend(words.as_deref().map(Param::Text));
+        let id = self.db.insert(&sql, &values)?;
+        if words.is_none() {
+            self.index(id, &step.texts)?;
+        }
+        if let Some(known) = &mut self.known {
+            known.add_step(KnownStep {
+                id,
+                tenant: step.tenant,
+                trace: step.trace,
+                session: step.session,
+                agent: step.agent.to_owned(),
+                at: step.at,
+                level: step.level.to_owned(),
+                open: step.open,
+                content: step.content.to_vec(),
+                log: step.log.to_owned(),
+            });
+        }
         self.execute(
             "INSERT INTO agents (tenant, cluster, agent, steps, level, session, last_at, tokens, cost)
              VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)
@@ -97,6 +140,10 @@ impl Store {
 
     /// The result of an open step has come.
     pub(crate) fn complete_step(&mut self, step: &KnownStep, done: &Completed<'_>) -> Stored<()> {
+        if let Some(known) = &mut self.known {
+            let (level, log) = (done.level.to_owned(), done.log.to_owned());
+            known.add_step(KnownStep { level, log, open: false, ..step.clone() });
+        }
         self.forget_words(step.id, step.id)?;
         self.execute(
             "UPDATE steps SET status = ?2, level = ?3, log = ?4, open = 0 WHERE id = ?1",
@@ -216,6 +263,7 @@ fn known_step(row: &Row) -> Stored<KnownStep> {
         open: row.flag(6)?,
         content: row.bytes(7)?.to_vec(),
         log: row.text(8)?,
+        tenant: row.int(9)?,
     })
 }
 

@@ -5,6 +5,7 @@
 #[path = "../http/api.rs"]
 mod api;
 mod backend;
+mod cost;
 #[path = "../http/costs.rs"]
 mod costs;
 #[path = "../http/entropy.rs"]

@@ -131,6 +131,35 @@ async fn a_session_that_another_process_has_made_part_of_another_is_so_here_too(
 }
 
 #[tokio::test]
+async fn a_session_that_another_process_has_forgotten_begins_anew() {
+    let options = Options::url(server().new_database());
+    let one = Observatory::open(options.clone()).unwrap();
+    one.ingest(log(1, "run")).await.unwrap().unwrap();
+    let mut forgetful = options;
+    forgetful.max_age = Duration::ZERO;
+    let hasty = Observatory::open(forgetful).unwrap();
+    let started = Instant::now();
+    while found(&one, "/sessions/run").await.0 != 404 {
+        assert!(started.elapsed() < Duration::from_secs(20));
+        hasty.enforce_retention().await.unwrap();
+    }
+    drop(hasty);
+    one.ingest(log(2, "run")).await.unwrap().unwrap();
+    let (status, session) = found(&one, "/sessions/run").await;
+    assert_eq!((status, &session["steps"]), (200, &json!(1)));
+}
+
+async fn found(observatory: &Observatory, path: &str) -> (u16, Value) {
+    use http_body_util::BodyExt;
+    let body = http_body_util::Full::new(bytes::Bytes::new());
+    let request = hyper::Request::get(format!("/api/v1{path}")).body(body).unwrap();
+    let reply = observatory.handle(request, &Caller::local()).await;
+    let status = reply.status().as_u16();
+    let body = reply.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+#[tokio::test]
 async fn an_order_is_told_to_the_gateways_of_all_processes_and_handed_out_once() {
     let (_, one, other) = two();
     one.ingest(log(1, "run")).await.unwrap().unwrap();
