@@ -187,7 +187,7 @@ impl Outcome {
             maybe_failed,
             transient: (failed || (status.is_none() && text.len() <= BRIEF))
                 && short
-                && has(Signal::Transient),
+                && (has(Signal::Transient) || is_bare_status(text, asked)),
             environmental: has(Signal::Environmental),
             empty,
             brief: text.len() <= BRIEF,
@@ -206,6 +206,12 @@ impl Outcome {
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whether the whole answer is the number of a passing HTTP status, and HTTP was asked for: anywhere else the same
+/// number is a line, a count or a target.
+fn is_bare_status(text: &[u8], asked: &str) -> bool {
+    matches!(text, b"429" | b"502" | b"503" | b"504") && asked.contains("http")
 }
 
 /// Complaints in which the word before the colon is only what was typed.
@@ -285,7 +291,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Transient,
-        r"\b429\b|too many requests|rate.?limit|\b50[234]\b|(?:http(?:/[\d.]+)?|error|status(?: code)?)\W{1,2}5\d\d\b|service unavailable|bad gateway|internal server error|temporarily unavailable|(?:^|[^a-z0-9_/])timed?[ -]?out(?:error|exception)?\b|(?:read|connect|pool|write|gateway|request|socket)time-?out|err_timed_out|connect(?:ion|or)?[ _]?(?:reset|refused|aborted|closed|error|failure|attempts failed|lost)|(?:lost|cannot|could not|unable to|failed to) connect|server disconnected|remote end hung up|no route to host|max retries exceeded|deadline ?exceeded|code = unavailable|throttl|rate exceeded|econnreset|econnrefused|econnaborted|etimedout|esockettimedout|overloaded|try again later|network is unreachable|temporary failure",
+        r"(?:\bhttp(?:/[\d.]+)?|error(?: occurred)?|exception|exhausted|status|(?:\b|_|status)code|response|responded with)\W{1,4}(?:429|5\d\d)\b|\b(?:429|5\d\d) (?:client|server) error|too many requests|rate.?limit|service unavailable|bad gateway|internal server error|temporarily unavailable|(?:^|[^a-z0-9_/])timed?[ -]?out(?:error|exception)?\b|(?:read|connect|pool|write|gateway|request|socket)time-?out|err_timed_out|connect(?:ion|or)?[ _]?(?:reset|refused|aborted|closed|error|failure|attempts failed|lost)|(?:lost|cannot|could not|unable to|failed to) connect|server disconnected|remote end hung up|no route to host|max retries exceeded|deadline ?exceeded|code = unavailable|throttl|rate exceeded|econnreset|econnrefused|econnaborted|etimedout|esockettimedout|overloaded|try again later|network is unreachable|temporary failure",
     ),
     (
         Signal::Environmental,

@@ -150,6 +150,51 @@ fn passing_reasons_are_transient() {
 }
 
 #[test]
+fn a_status_of_http_is_told_as_one() {
+    for result in [
+        "HTTP 503",
+        "HTTP/1.1 502",
+        "Error 429",
+        "Error: 504",
+        "status 503",
+        "{\"status\": 503}",
+        "{\"status_code\":429}",
+        "failed with status code 502",
+        "error, code: 429",
+        "Server returned HTTP response code: 503",
+        "requests.exceptions.HTTPError: 503 Server Error for url",
+        "api.exceptions.ResourceExhausted: 429 Quota exceeded",
+        "An error occurred (503) when calling the PutObject operation",
+    ] {
+        assert!(read(result).facts.transient, "{result}");
+    }
+}
+
+#[test]
+fn a_number_that_could_be_a_status_is_none() {
+    for result in [
+        "make: *** no rule to make target 503. Stop.",
+        "Error: no such row: 429",
+        "line 502: syntax error",
+        "Traceback (most recent call last):\n  File \"a.py\", line 504\nKeyError: 'a'",
+        "failed: 503 of 504 tests passed",
+        "502",
+    ] {
+        assert!(!read(result).facts.transient, "{result}");
+    }
+}
+
+#[test]
+fn a_bare_number_is_a_status_where_http_was_asked_for() {
+    let asked = |args| {
+        let step = Step { args: Some(args), result: Some("503\n"), ..Step::default() };
+        Outcome::read(&step, Normaliser::built_in()).facts.transient
+    };
+    assert!(asked(r#"{"command":"curl -s -o /dev/null -w '%{http_code}' localhost"}"#));
+    assert!(!asked(r#"{"command":"grep -c GET access.log"}"#));
+}
+
+#[test]
 fn only_a_short_answer_that_is_no_success_is_transient() {
     let page = format!("How to handle rate limits\n{}", "Wait, then try again later.\n".repeat(60));
     assert!(!read(&page).facts.transient);
