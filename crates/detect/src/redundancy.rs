@@ -292,6 +292,9 @@ impl Redundancy {
             ];
             best = Sighting::strongest(best.into_iter().chain(near.into_iter().flatten()));
         }
+        print.talks = best
+            .as_ref()
+            .is_some_and(|best| best.rule.kind == Kind::Monologue && best.severity == Severity::Loop);
         self.seen.extend(best.map(|best| best.into_finding(step, print.index)));
     }
 

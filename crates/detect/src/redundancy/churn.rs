@@ -1,5 +1,7 @@
 //! One tool, changing arguments, the same outcome: `churn`.
 
+use std::cell::Cell;
+
 use crate::config::Effect;
 use crate::finding::Kind;
 use crate::fingerprint::Fingerprint;
@@ -12,6 +14,8 @@ use crate::redundancy::window::Window;
 const NEAR_FAILING: Rule = Rule::new("near_failing", Kind::Churn, 2, 3);
 /// Any calls of one tool in a row that fail in the same way.
 const FAILING: Rule = Rule::new("failing_row", Kind::Churn, 3, 4);
+/// Any calls of one tool that the environment refuses in the very same words: what is broken is the tool.
+const TOOL_DOWN: Rule = Rule::new("tool_down", Kind::Churn, 3, 3);
 /// The same failure from whatever tool.
 const ANY_TOOL: Rule = Rule::new("failing_everywhere", Kind::Churn, 4, 5);
 /// Near-equal questions with one answer.
@@ -26,7 +30,7 @@ const SAME_QUESTION: Rule = Rule::new("same_question", Kind::Churn, 3, 4);
 const PUT_ASIDE: Rule = Rule::new("put_aside", Kind::Churn, 3, 4);
 /// Any commands that never answered, close together: what hangs is not the command.
 const ASIDE_ROW: Rule = Rule::new("aside_row", Kind::Churn, 4, 5);
-/// Commands that hang are looked into in between, so they lie further apart.
+/// What hangs, or lacks something in the environment, is looked into in between, so attempts lie further apart.
 const LONG_REACH: usize = 24;
 /// Searches that found nothing may be about quite different things, so they are never more than a warning.
 const NOTHING_FOUND: Rule = Rule::new("nothing_found", Kind::Churn, 6, usize::MAX);
@@ -39,19 +43,28 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
     if now.form != Form::Call || !explained || now.is_waiting() {
         return None;
     }
+    // An agent that varies what it varied last drifts away from where it began: each attempt is near to the next one.
+    let variation = Cell::new(None);
     let near = occurrences(
-        recent(window, now),
+        attempts(window, now),
         now,
         |print| changes_failure(print, now),
         |print| match () {
             // The very same call with another answer: it moves.
             () if print.call == now.call && !same_failure(print, now) => Sight::Other,
-            () if print.tool != now.tool => Sight::Unrelated,
-            () => Sight::same_if(same_failure(print, now) && near_args(window, print, now, 0.5)),
+            () if print.tool != now.tool || !same_failure(print, now) => Sight::Unrelated,
+            () => {
+                let near = |other: &Print| near_args(window, print, other, 0.5);
+                let varies = near(now) || variation.get().is_some_and(near);
+                if varies {
+                    variation.set(Some(print));
+                }
+                Sight::same_if(varies)
+            }
         },
     );
     let row = occurrences(
-        recent(window, now),
+        attempts(window, now),
         now,
         |print| changes_failure(print, now),
         |print| match () {
@@ -61,7 +74,7 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
         },
     );
     let any = occurrences(
-        recent(window, now),
+        attempts(window, now),
         now,
         |print| changes_failure(print, now),
         |print| Sight::same_if(same_failure(print, now)),
@@ -70,7 +83,26 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
     let near = NEAR_FAILING.sight(by_tool, now, near);
     let row = FAILING.sight(by_tool, now, row);
     let any = ANY_TOOL.sight(|| identity(0, now.outcome.class.into()), now, any);
-    Sighting::strongest([near, row, any].into_iter().flatten())
+    Sighting::strongest([near, row, tool_down(window, now), any].into_iter().flatten())
+}
+
+/// One tool that the environment refuses in the very same words, whatever it is asked. A missing command is named in its
+/// refusal, so that trying another one is answered in other words.
+fn tool_down(window: &Window, now: &Print) -> Option<Sighting> {
+    if !now.outcome.facts.environmental {
+        return None;
+    }
+    let steps = occurrences(
+        attempts(window, now),
+        now,
+        |_| false,
+        |print| match () {
+            () if print.tool != now.tool => Sight::Unrelated,
+            () if print.outcome.answers_as(&now.outcome) => Sight::Same,
+            () => Sight::Other,
+        },
+    );
+    TOOL_DOWN.sight(|| identity(now.tool, now.outcome.class.into()), now, steps)
 }
 
 /// Different questions in nearly the same words, one answer.
@@ -203,6 +235,13 @@ fn is_question(print: &Print) -> bool {
         && !print.does.notes
         && !print.is_write()
         && !print.is_waiting()
+}
+
+/// Where variations of a failing call are looked for. What is wrong with the environment stays wrong while the agent
+/// looks around, so such attempts lie further apart.
+fn attempts<'a>(window: &'a Window, now: &Print) -> impl Iterator<Item = &'a Print> + Clone + use<'a> {
+    let reach = if now.outcome.facts.environmental { LONG_REACH } else { REACH };
+    window.earlier(now).take(reach - 1).filter(|print| print.form == Form::Call)
 }
 
 fn recent<'a>(window: &'a Window, now: &Print) -> impl Iterator<Item = &'a Print> + Clone + use<'a> {

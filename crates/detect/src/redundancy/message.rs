@@ -35,6 +35,11 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
             }
             "put_aside" => format!("nearly the same command was put aside {count} times before it answered"),
             "aside_row" => format!("{count} commands close together were put aside before they answered"),
+            "tool_down" => {
+                format!(
+                    "`{tool}` refused {count} calls in the very same words, whatever it was asked: it lacks something that other arguments do not bring"
+                )
+            }
             "nothing_found" => format!("`{tool}` found nothing {count} times in a row"),
             "failing_everywhere" => format!("the same failure came back {count} times, whatever was called"),
             _ => format!("`{tool}` failed in the same way {count} times, however its arguments were varied"),
@@ -47,6 +52,11 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
         }
         Kind::StalePoll => format!("`{tool}` was asked {count} times and its answer no longer moves"),
         Kind::Monologue => match sighting.rule.name {
+            "talks_on" => {
+                format!(
+                    "the same was said again and again, and what followed, {count} answers in a row, did nothing either"
+                )
+            }
             "canned_reply" => format!("{count} answers without a tool call all got the same reply"),
             _ => format!("nearly the same answer was given {count} times without doing anything"),
         },
@@ -76,12 +86,14 @@ pub(super) fn prevented_by(rule: Rule) -> &'static str {
             "one_answer" => "another answer, or a question that names something else",
             "same_change" => "another content, or a look at what was written",
             "put_aside" | "aside_row" => "a command that answers, or a successful change in between",
+            "tool_down" => "another answer of the tool",
             "nothing_found" => "a search that finds something",
             _ => "another error, a success, or a successful change in between",
         },
         Kind::Oscillation => "a content that has not stood there before",
         Kind::Sweep => "a new page, or a page whose content had changed",
         Kind::StalePoll => "an answer that moves",
+        Kind::Monologue if rule.name == "talks_on" => "a tool call, code, or new words from the user",
         Kind::Monologue => "a tool call, a new thought, or new words from the user",
         Kind::Chant => "an answer that ends",
         Kind::UnknownTool => "a tool that exists",

@@ -12,6 +12,8 @@ const SAME: Rule = Rule::new("same_words", Kind::Monologue, 2, 3);
 const ALIKE: Rule = Rule::new("alike_words", Kind::Monologue, 3, 4);
 /// Different words to one canned reply.
 const CANNED: Rule = Rule::new("canned_reply", Kind::Monologue, 3, 4);
+/// Other words at last, and still nothing is done: the loop that was found goes on.
+const TALKS_ON: Rule = Rule::new("talks_on", Kind::Monologue, 2, 2);
 /// How many steps back the same words are looked for.
 const REACH: usize = 16;
 /// Fewer words than this are alike by chance ("Yes.", "Done.").
@@ -35,8 +37,18 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
         SAME.sight(identity, now, near),
         ALIKE.sight(identity, now, alike),
         CANNED.sight(identity, now, canned),
+        TALKS_ON.sight(identity, now, talk(window, now)),
     ];
     Sighting::strongest(sightings.into_iter().flatten())
+}
+
+/// What the same speaker said right before `now`, newest first, back to where it was found to say the same again and
+/// again. An apology for the repetition is no way out of it; a call, code, another speaker or new words are.
+fn talk(window: &Window, now: &Print) -> impl Iterator<Item = usize> {
+    let speaker = now.speaker;
+    let goes_on = move |print: &&Print| print.talks && print.speaker == speaker;
+    let earlier = window.earlier(now).take(REACH).take_while(goes_on).map(|print| print.index);
+    earlier.take(if now.carries_code { 0 } else { REACH })
 }
 
 fn says_the_same(print: &Print, now: &Print) -> bool {

@@ -48,6 +48,8 @@ pub(super) struct Print {
     pub(super) news: bool,
     /// It brought back a content that had stood there before.
     pub(super) returned: bool,
+    /// It is a text of a monologue that was found to be a loop.
+    pub(super) talks: bool,
 }
 
 /// What a step is.
@@ -86,6 +88,7 @@ impl Print {
             again: false,
             news: false,
             returned: false,
+            talks: false,
         };
         match step.role {
             Role::Agent(name) => print.speaker = hash_bytes(name.as_bytes()),
@@ -147,6 +150,18 @@ impl Print {
         }
         let narrow = !reader.does.broad && matches!(reader.does.effect, Some(Effect::Read));
         self.does.moves || !narrow || !self.does.places.apart_from(&reader.does.places)
+    }
+
+    /// Whether a call that nobody knows the effect of is only another way to ask: the same tool told the same in so many
+    /// words. Something that changes the world seldom answers like a question about it.
+    pub(super) fn is_variation_of(&self, other: &Self) -> bool {
+        let facts = self.outcome.facts;
+        let tells = self.outcome.result != 0 && !facts.empty && !facts.acknowledged;
+        self.does.effect.is_none()
+            && !self.does.moves
+            && tells
+            && self.tool == other.tool
+            && self.outcome.answers_as(&other.outcome)
     }
 
     /// It waits for something: a poll by its name, or by an answer that says it is not done yet.

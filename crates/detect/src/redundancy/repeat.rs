@@ -27,7 +27,7 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
     let steps = occurrences(
         window.earlier(now),
         now,
-        |print| print.may_change(now),
+        |print| print.may_change(now) && !print.is_variation_of(now),
         |print| match same_or_other(print, now) {
             // The same change once more is no progress, whatever it answers.
             Sight::Other if now.is_write() && !now.outcome.facts.failed => Sight::Same,

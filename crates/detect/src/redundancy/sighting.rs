@@ -145,7 +145,7 @@ pub(super) fn occurrences<'a>(
     earlier: impl Iterator<Item = &'a Print> + Clone,
     now: &Print,
     cut: impl Fn(&Print) -> bool,
-    sight: impl Fn(&Print) -> Sight,
+    sight: impl Fn(&'a Print) -> Sight,
 ) -> impl Iterator<Item = usize> {
     let mut rest = earlier;
     let mut round = now.round;

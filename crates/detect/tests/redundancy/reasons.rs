@@ -160,3 +160,96 @@ fn two_failing_calls_in_turns_climb_one_ladder() {
     let ladder: Vec<Action> = actions(&run).into_iter().map(|(_, action)| action).collect();
     assert_eq!(ladder, [Action::Hint, Action::Hint, Action::Throttle, Action::Reject]);
 }
+
+/// The default ladder, rung by rung.
+const LADDER: [Action; 4] = [Action::Hint, Action::Hint, Action::Throttle, Action::Reject];
+
+fn rungs(lines: &[Line]) -> Vec<Action> {
+    actions(lines).into_iter().map(|(_, action)| action).collect()
+}
+
+#[test]
+fn an_apology_for_the_repetition_is_one_more_answer_that_does_nothing() {
+    let mut run = times(3, &[says("Please tell me which task you would like me to do next.")]);
+    run.push(says("I am sorry to repeat myself, let us look at this from another side."));
+    run.push(says("Fair enough, a fresh start may help both of us here."));
+    run.push(says("Understood: I can write, compute or search whenever needed."));
+    assert_eq!(rungs(&run), LADDER);
+}
+
+#[test]
+fn a_monologue_ends_where_something_is_done() {
+    let plea = || says("Please tell me which task you would like me to do next.");
+    let apology = || says("I am sorry to repeat myself, let us look at this from another side.");
+    let ways_out = [
+        read("notes.txt", "a plan"),
+        user("Count the files in the folder."),
+        says("Here it is:\n```\nprint(1)\n```"),
+        Line { role: Some("reviewer"), ..says("The programmer goes in circles.") },
+    ];
+    for way_out in ways_out {
+        let mut run = times(3, &[plea()]);
+        run.extend([way_out, apology(), says("Fair enough, a fresh start may help both of us here.")]);
+        assert_eq!(rungs(&run), [Action::Hint]);
+    }
+}
+
+#[test]
+fn variations_of_a_variation_are_one_churn_however_far_they_drift() {
+    let words = ["one two three four", "three four five six", "five six seven eight", "seven eight nine ten"];
+    let drifting = |words: &[&str]| -> Vec<Line> {
+        words
+            .windows(2)
+            .map(|pair| fails(sh(&format!("deploy {}", pair.join(" ")), "Error: no release was given")))
+            .collect()
+    };
+    assert_eq!(loops(&drifting(&words)), [Kind::Churn]);
+    let new_ideas = ["red green blue white", "alder birch cedar maple", "north south east west"]
+        .map(|words| fails(sh(&format!("deploy {words}"), "Error: no release was given")));
+    assert_ne!(verdict(&new_ideas), Some(Severity::Loop), "each is another one");
+}
+
+#[test]
+fn what_the_environment_refuses_is_the_same_trouble_after_a_long_look_around() {
+    let login = |host: &str| sh(&format!("psql -h {host} -U app -d shop -c 'select 1'"), DENIED);
+    let look = |n: usize| (0..7).map(move |file| read(&format!("{n}-{file}.conf"), &format!("line {file}")));
+    let spread = |attempt: &dyn Fn(&str) -> Line| -> Vec<Line> {
+        let hosts = ["localhost", "127.0.0.1", "db"].into_iter().enumerate();
+        hosts.flat_map(|(n, host)| std::iter::once(attempt(host)).chain(look(n))).collect()
+    };
+    assert_eq!(loops(&spread(&login)), [Kind::Churn]);
+    let query =
+        |host: &str| sh(&format!("psql -h {host} -U app -d shop -c 'select 1'"), "Error: no such table: t");
+    assert_ne!(
+        verdict(&spread(&query)),
+        Some(Severity::Loop),
+        "what was wrong with the data may be mended by now"
+    );
+}
+
+const DENIED: &str = "psql: error: password authentication failed for user \"app\"";
+
+#[test]
+fn a_tool_that_refuses_everything_in_the_same_words_is_broken() {
+    let gone =
+        |command: &str| sh(command, "Error response from daemon: No such container: box\n[exit code 1]");
+    let run = ["make all", "python3 solve.py --fast", "sudo apt-get update"].map(gone);
+    assert_eq!(loops(&run), [Kind::Churn]);
+    let missing = ["strace ./a", "ltrace -c ./b", "perf stat"].map(|command| {
+        let name = command.split(' ').next().unwrap_or_default();
+        sh(command, &format!("bash: {name}: command not found\n[exit code 127]"))
+    });
+    assert_ne!(verdict(&missing), Some(Severity::Loop), "to see what is installed is work");
+    let back =
+        [gone("make all"), gone("python3 solve.py --fast"), sh("ls", "a b"), gone("sudo apt-get update")];
+    assert_ne!(verdict(&back), Some(Severity::Loop), "it has answered in between");
+}
+
+#[test]
+fn another_way_to_ask_that_is_told_the_same_is_no_change() {
+    let ask =
+        |option: &str| sh(&format!("bind {option} | grep readline"), "bind: line editing is off in here");
+    assert_eq!(loops(&[ask("-p"), ask("-v"), ask("-p"), ask("-p")]), [Kind::Repeat]);
+    let told_more = sh("bind -v | grep readline", "readline: emacs mode from now on");
+    assert_ne!(verdict(&[ask("-p"), told_more, ask("-p"), ask("-p")]), Some(Severity::Loop));
+}
