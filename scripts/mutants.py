@@ -331,6 +331,15 @@ with part("churn", "redundancy/churn.rs") as breaks:
     breaks("a tool's own success does not end its row of failures",
            "() if same_failure(print, now) => Sight::Same,\n            () => Sight::Other,",
            "() if same_failure(print, now) => Sight::Same,\n            () => Sight::Unrelated,")
+    breaks("variations of a variation are other attempts", "near(now) || variation.get().is_some_and(near)", "near(now)")
+    breaks("trouble with the environment is soon forgotten",
+           "if now.outcome.facts.environmental { LONG_REACH } else { REACH }", "REACH")
+    breaks("a broken tool is found one late",
+           '"tool_down", Kind::Churn, 3, 3)',
+           '"tool_down", Kind::Churn, 3, 4)')
+    breaks("looking for commands that are not there is a broken tool",
+           "() if print.outcome.answers_as(&now.outcome) => Sight::Same,\n            () => Sight::Other,",
+           "() if same_failure(print, now) => Sight::Same,\n            () => Sight::Other,")
     breaks("variations are looked for too far back", "const REACH: usize = 12;", "const REACH: usize = 60;")
     breaks("a command that was put aside fires one late",
            '"put_aside", Kind::Churn, 3, 4)',
@@ -369,6 +378,9 @@ with part("monologue", "redundancy/monologue.rs") as breaks:
     breaks("the same words in another order are other words",
            "speaks_alike(print, now, 0.9)",
            "speaks_alike(print, now, 1.1)")
+    breaks("an apology ends a monologue", '"talks_on", Kind::Monologue, 2, 2)', '"talks_on", Kind::Monologue, 2, 9)')
+    breaks("code is more talk", "if now.carries_code { 0 } else { REACH }", "REACH")
+    breaks("another speaker goes on with a monologue", "print.talks && print.speaker == speaker", "print.talks")
     breaks("a canned reply fires one late", "Monologue, 4, 5)", "Monologue, 4, 6)")
     breaks("any two texts are alike", "speaks_alike(print, now, 0.6)", "speaks_alike(print, now, 0.0)")
     breaks("what another agent says counts",
@@ -642,7 +654,8 @@ with part("outcome", "outcome.rs") as breaks:
            "terminal: short && has(Signal::Terminal) && !has(Signal::InProgress)",
            "terminal: short && has(Signal::Terminal)")
     breaks("a page about rate limits is transient",
-           "&& short\n                && has(Signal::Transient)", "&& has(Signal::Transient)")
+           "&& short\n                && (has(Signal::Transient)", "&& (has(Signal::Transient)")
+    breaks("a count is a status of HTTP", '&& asked.contains("http")', "")
     breaks("a success that talks about a time-out is transient",
            "transient: (failed || (status.is_none() && text.len() <= BRIEF))",
            "transient: (failed || text.len() <= BRIEF)")
