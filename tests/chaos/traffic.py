@@ -260,17 +260,16 @@ class Traffic:
 
     def reword(self, client, luck):
         """An agent that says the same in other words, for the detector that compares meanings."""
-        number, tenant = next(self.numbers), MEANING
-        messages = begin(f"We look after service {luck.choice(WORDS)}.")
-        for turn, words in enumerate(luck.sample(REWORDED, len(REWORDED))):
-            messages.append({"role": "user", "content": words})
-            asked = self.ask(client, messages, luck, tenant)
+        messages = begin(f"Look after service {luck.choice(WORDS)}, run {next(self.numbers)}.")
+        for words in luck.sample(REWORDED, len(REWORDED)):
+            messages.append({"role": "assistant", "content": words})
+            messages.append({"role": "user", "content": "Nothing has changed."})
+            asked = self.ask(client, messages, luck, MEANING)
             with self.book.lock:
                 if asked and asked[0].verdict == "hint":
                     self.book.meant_hints.append(asked[0].began)
                 elif asked and asked[0].verdict not in ("allow", "warn"):
                     self.book.mistaken.append(f"the same in other words: {asked[0].verdict}")
-            messages.append({"role": "assistant", "content": f"I am on it, number {number * 100 + turn}."})
             self.stopping.wait(0.7)
             if self.stopping.is_set():
                 return
@@ -309,10 +308,10 @@ WORDS = (
     "method migrate module offset option packet parser payload policy query record region report schema server socket"
 ).split()
 REWORDED = [
-    "Please check the deployment status of the billing service now.",
-    "Please check the status of the billing service deployment now.",
-    "Now please check the deployment status of the billing service.",
-    "Could you check the deployment status of the billing service now?",
-    "Check the billing service deployment status now, please.",
-    "Please do check the deployment status of the billing service now.",
+    "Let me check the deployment status of the billing service now.",
+    "Let me check the status of the billing service deployment now.",
+    "Now let me check the deployment status of the billing service.",
+    "I will check the deployment status of the billing service now.",
+    "I check the billing service deployment status now.",
+    "Let me now check the deployment status of the billing service.",
 ]
