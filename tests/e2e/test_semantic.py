@@ -32,22 +32,32 @@ ONLY_MEANING = {
 SENTENCE = "You seem to be repeating similar requests."
 
 
+#: One order to another agent, put anew each time; every answer is another one.
+ORDERS = [
+    "Please scan the video of the harbour and note the times at which two birds are in the picture.",
+    "Please look through the video of the harbour and note the times at which two birds are in the picture.",
+    "Please scan the harbour video and write down the times at which two birds are in the picture.",
+    "Please go through the video of the harbour and note the times when two birds are in the picture.",
+    "Please scan the video of the harbour again and note each time at which two birds are in the picture.",
+]
+
+
 def hinted(mock):
     return [SENTENCE in request.body.decode() for request in mock.requests()]
 
 
-def play(mock, url, rounds=8, kind=Chat):
+def play(mock, url, rounds=8, kind=Chat, course=PARAPHRASES):
     """One conversation of a tenant of its own; says for each of its requests whether the model was told."""
     before = len(mock.requests())
-    mock.script(*script(PARAPHRASES))
-    run(kind(url, key=f"key-{before}"), PARAPHRASES, rounds=rounds)
+    mock.script(*script(course))
+    run(kind(url, key=f"key-{before}"), course, rounds=rounds)
     return hinted(mock)[before:]
 
 
-def play_until_hinted(mock, url, kind=Chat):
+def play_until_hinted(mock, url, kind=Chat, course=PARAPHRASES):
     """The model is loaded at the first need, and what is said until then is not compared."""
     deadline = time.monotonic() + 60
-    while not any(told := play(mock, url, kind=kind)):
+    while not any(told := play(mock, url, kind=kind, course=course)):
         assert time.monotonic() < deadline, "the model was never told"
     return told
 
@@ -58,6 +68,27 @@ def test_the_same_intent_in_other_words_is_hinted(lab, kind):
     gateway = lab.gateway(mock, ONLY_MEANING)
     told = play_until_hinted(mock, gateway.url, kind)
     assert not any(told[:3]), "two things that were said are no loop"
+
+
+@pytest.mark.parametrize("kind", [Chat, Anthropic], ids=lambda kind: kind.__name__)
+def test_an_order_for_the_same_is_hinted_whatever_the_worker_answers(lab, kind):
+    answers = ["I scrolled down one page.", "I clicked on `play`.", "Here is a picture of the page.", "I went back."]
+    course = Course(
+        "orders", [call("researcher", task=words) for words in ORDERS], lambda call, n: answers[n % len(answers)]
+    )
+    mock = lab.mock()
+    told = play_until_hinted(mock, lab.gateway(mock, ONLY_MEANING).url, kind, course)
+    assert not any(told[:3]), "two orders are no loop"
+
+
+def test_orders_about_different_people_are_work(lab):
+    people = ["Anna", "Otto", "Ines", "Paul", "Rosa", "Emil"]
+    turns = [call("researcher", task=f"Please find out where the songwriter {name} was born and when.") for name in people]
+    course = Course("people", turns, lambda call, n: f"In town {n}.")
+    mock = lab.mock()
+    url = lab.gateway(mock, ONLY_MEANING).url
+    play_until_hinted(mock, url)
+    assert not any(play(mock, url, rounds=6, course=course))
 
 
 def test_the_switch_of_the_environment_turns_it_off(lab, monkeypatch):
