@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """What the semantic detector adds to the others on recorded runs, with the real engine, as a table in docs/semantic.md.
 
-usage: added.py BINARY [--literal]
+usage: added.py BINARY
 
---literal adds the design's own rule. It embeds the whole conversation at every step, which takes many minutes.
+The design's own rule stands beside it on the first set only: it embeds the whole conversation at every step, which
+takes minutes.
 """
 from __future__ import annotations
 
@@ -35,13 +36,13 @@ class Row:
     """Whether only what the semantic detector found counts."""
 
 
-def rows() -> list[Row]:
+def rows(with_literal: bool) -> list[Row]:
     listed = [
         Row("the others", None),
         Row("with the semantic detector", {}),
         Row("the semantic detector alone", {}, alone=True),
     ]
-    if "--literal" in sys.argv:
+    if with_literal:
         literal = {"scope": "full", "history": "tenant"}
         listed += [Row("the design's literal rule alone", literal, alone=True), Row("with the design's literal rule", literal)]
     if LARGER.exists():
@@ -50,11 +51,10 @@ def rows() -> list[Row]:
 
 
 def main() -> None:
-    arguments = [a for a in sys.argv[1:] if not a.startswith("--")]
-    if len(arguments) != 1:
+    if len(sys.argv) != 2:
         sys.exit(__doc__)
-    binary = Path(arguments[0])
-    sections = [section(binary, data) for data in data_sets()]
+    binary = Path(sys.argv[1])
+    sections = [section(binary, data, with_literal=at == 0) for at, data in enumerate(data_sets())]
     table = "\n".join(sections)
     print(table)
     if len(sections) < 3:
@@ -66,7 +66,7 @@ def main() -> None:
     print(f"added: wrote {PAGE.relative_to(ROOT)}", file=sys.stderr)
 
 
-def section(binary: Path, data: DataSet) -> str:
+def section(binary: Path, data: DataSet, *, with_literal: bool) -> str:
     loops = {kind: [run for run in data.runs if run.loop and run.kind == kind] for kind in KINDS}
     lines = [
         f"**{data.name}** ({len(data.runs)} runs, {sum(run.loop for run in data.runs)} loops)",
@@ -75,7 +75,7 @@ def section(binary: Path, data: DataSet) -> str:
         "|---" + "|--:" * (len(KINDS) + 3) + "|",
     ]
     replayed: dict[str, dict[str, Any]] = {}
-    for row in rows():
+    for row in rows(with_literal):
         key = json.dumps(row.semantic)
         if key not in replayed:
             replayed[key] = replay(binary, data, row.semantic)
