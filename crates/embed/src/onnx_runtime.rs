@@ -92,8 +92,10 @@ const KNOWN: [&str; 3] = ["input_ids", "attention_mask", "token_type_ids"];
 fn open(model: &[u8], threads: NonZeroUsize) -> ort::Result<Session> {
     let session = Session::builder()?
         .with_intra_threads(threads.get())?
-        // Threads that spin between texts would take the cores from the requests.
-        .with_intra_op_spinning(false)?
+        // Within a text its threads wait for each other too shortly to sleep. Between texts they must not spin: that
+        // would take the cores from the requests.
+        .with_intra_op_spinning(true)?
+        .with_config_entry("session.force_spinning_stop", "1")?
         // The weights of a compressed model are computed once, not with every text.
         .with_quant_qdq(false)?
         .commit_from_memory(model)?;
