@@ -40,7 +40,7 @@ pub(crate) struct ServeArgs {
     pub(crate) config: ConfigArg,
 
     /// Where to listen [default: 127.0.0.1:4141]; port 0 takes a free one
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
 
     /// Send every dialect to this base URL, instead of the providers' own
@@ -221,6 +221,15 @@ fn maybe_empty_path() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 /// The gateway's address as people have it at hand: without a scheme, or as the base URL of a client.
+/// An address and a port, as the config file has them. Names are not looked up, but for `localhost`.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let written = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    written.as_deref().unwrap_or(text).parse().map_err(|_| {
+        let port = if text.parse::<u16>().is_ok() { text } else { "4141" };
+        format!("write an address and a port, such as 127.0.0.1:{port}")
+    })
+}
+
 fn gateway_url(text: &str) -> Result<BaseUrl, String> {
     let text = text.trim_end_matches('/');
     let text = text.strip_suffix("/v1").unwrap_or(text);
@@ -332,7 +341,7 @@ Examples:
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::{Args, gateway_url};
+    use super::{Args, address, gateway_url};
 
     #[test]
     fn a_gateway_may_be_named_as_clients_name_it() {
@@ -341,6 +350,14 @@ mod tests {
         }
         assert_eq!(gateway_url("https://guard.example/lb").unwrap().path(), "/lb");
         assert!(gateway_url("ftp://guard.example").is_err());
+    }
+
+    #[test]
+    fn an_address_is_read_as_the_config_reads_it() {
+        assert_eq!(address("localhost:4177").unwrap(), address("127.0.0.1:4177").unwrap());
+        assert_eq!(address("[::1]:80").unwrap().port(), 80);
+        assert_eq!(address("8080").unwrap_err(), "write an address and a port, such as 127.0.0.1:8080");
+        assert!(address("example.com:80").unwrap_err().contains("127.0.0.1:4141"));
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn unreadable(name: &str, error: &io::Error) -> Failure {
     Failure::told(format!("the config {name} could not be read: {error}"), hint)
 }
 
-const DEFAULT: &str = "loopbreaker.yaml";
+pub(crate) const DEFAULT: &str = "loopbreaker.yaml";
 
 // A little more than the parser accepts, so that it is the parser who says what is too much.
 const MAX_BYTES: u64 = 2 << 20;

@@ -58,7 +58,9 @@ impl From<io::Error> for Failure {
 
 /// Writes `error: …` and, after a blank line, `hint: …` to stderr.
 pub(crate) fn tell(message: &str, hint: &str) {
-    say(&format!("{ERROR}error:{ERROR:#} {}\n", printable(message)));
+    // Each line by itself: a list of problems stays one.
+    let lines: Vec<_> = message.split('\n').map(printable).collect();
+    say(&format!("{ERROR}error:{ERROR:#} {}\n", lines.join("\n")));
     if !hint.is_empty() {
         say(&format!("\n{HINT}hint:{HINT:#} {}\n", printable(hint)));
     }

@@ -26,11 +26,13 @@ pub(crate) fn dollars(amount: f64) -> String {
     }
 }
 
-/// `12 %`; a share that is not zero never reads as none.
+/// `12 %`, rounded; a share that is not zero never reads as none, and one that is not the whole never as all.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
-    match part.saturating_mul(100).checked_div(whole) {
+    let hundredfold = part.saturating_mul(100);
+    match hundredfold.saturating_add(whole / 2).checked_div(whole) {
         None => "0 %".into(),
-        Some(0) if part > 0 => "under 1 %".into(),
+        _ if part > 0 && hundredfold < whole => "under 1 %".into(),
+        Some(100) if part < whole => "over 99 %".into(),
         Some(share) => format!("{share} %"),
     }
 }
@@ -53,5 +55,7 @@ mod tests {
     #[test]
     fn a_share_is_told_in_whole_percent() {
         assert_eq!([percent(0, 0), percent(1, 1000), percent(1, 4)], ["0 %", "under 1 %", "25 %"]);
+        assert_eq!([percent(2, 3), percent(7, 1_000), percent(6, 202)], ["67 %", "under 1 %", "3 %"]);
+        assert_eq!([percent(0, 7), percent(999, 1_000), percent(7, 7)], ["0 %", "over 99 %", "100 %"]);
     }
 }

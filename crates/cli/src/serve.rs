@@ -1,5 +1,6 @@
 //! `loopbreaker serve`: the gateway, until it is told to stop.
 
+mod greeting;
 mod watch;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -15,6 +16,7 @@ use crate::args::ServeArgs;
 use crate::config_file::{self, ConfigFile};
 use crate::exit::Exit;
 use crate::failure::{Failure, say, warn};
+use greeting::Greeting;
 use watch::Watched;
 
 pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
@@ -27,12 +29,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     // Whoever reads that it listens may send a signal at once, which must not end it by then.
     let signals = runtime.block_on(async { Signals::listen() })?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let greeting = Greeting::of(args, &config);
     let gateway = start(args, config)?;
     writeln!(io::stdout(), "listening on {scheme}://{}", gateway.address())?;
     if let Some(admin) = gateway.admin_address() {
         writeln!(io::stdout(), "health, metrics and API on {scheme}://{admin}")?;
     }
-    greet(&gateway, scheme);
+    greeting.show(&gateway, scheme);
     runtime.block_on(watch_over(args, &gateway.handle(), files, signals));
     say("stopping: no new connections, open streams may end\n");
     gateway.stop(DRAIN);
@@ -75,7 +78,8 @@ fn load(args: &ServeArgs) -> Result<(Config, Watched), Failure> {
     let config = config
         .with_environment(|name| std::env::var(name).ok())
         .map_err(|bad| Failure::told(bad.to_string(), "unset it, or give it another value"))?;
-    let files = file.as_ref().map(ConfigFile::paths).unwrap_or_default();
+    // Without a file, the one that would have been taken may still come.
+    let files = file.as_ref().map_or_else(|| vec![PathBuf::from(config_file::DEFAULT)], ConfigFile::paths);
     Ok((config, Watched::new(files)))
 }
 
@@ -134,18 +138,6 @@ pub(crate) fn data_dir(asked: Option<&Path>, config: &Config) -> Option<PathBuf>
         Ok(rest) => std::env::home_dir().map(|home| home.join(rest)),
         Err(_) => Some(path),
     }
-}
-
-/// Tells a person at a terminal what to do next.
-fn greet(gateway: &Gateway, scheme: &str) {
-    if !io::stderr().is_terminal() {
-        return;
-    }
-    let address = format!("{scheme}://{}", gateway.address());
-    say(&format!(
-        "\nPoint your agents at it:\n  export OPENAI_BASE_URL={address}/v1\n  export ANTHROPIC_BASE_URL={address}\n  \
-         export GOOGLE_GEMINI_BASE_URL={address}\n\nIs it alive?  loopbreaker probe {address}\n\n"
-    ));
 }
 
 /// Every connection needs two files, and the usual limit of 1,024 is for programs that have a few.

@@ -86,10 +86,10 @@ impl Gateway {
         shared.renew_meaning(&shared.settings().config);
         shared.trusts_tenant_header.store(listen.ip().is_loopback(), Ordering::Relaxed);
 
-        let first = listen::open(listen).map_err(|error| StartError::Listen(listen, error))?;
+        let first = listen::open_first(listen).map_err(|error| StartError::Listen(listen, error))?;
         let address = first.local_addr().map_err(|error| StartError::Listen(listen, error))?;
         let admin = admin_listen
-            .map(|at| listen::open(at).map_err(|error| StartError::Listen(at, error)))
+            .map(|at| listen::open_first(at).map_err(|error| StartError::Listen(at, error)))
             .transpose()?;
         let admin_address = admin.as_ref().and_then(|listener| listener.local_addr().ok());
         // Whoever can reach the port could pause sessions, so without tokens only this machine may.

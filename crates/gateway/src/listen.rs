@@ -43,6 +43,13 @@ pub(crate) struct Door {
     pub(crate) tls: Option<TlsAcceptor>,
 }
 
+/// Opens a port that nobody else has, for the first worker.
+pub(crate) fn open_first(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    // A port that several may share does not tell that another process listens there already.
+    drop(std::net::TcpListener::bind(address)?);
+    open(address)
+}
+
 /// Opens a port that several listeners can share, so that each worker accepts by itself.
 pub(crate) fn open(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;

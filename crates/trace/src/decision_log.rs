@@ -1,4 +1,4 @@
-//! `decision-log`: one decision per line, the sessions interleaved.
+//! `decision-log`: one decision per line, the sessions interleaved; bare, or as the observatory exports them.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -101,13 +101,13 @@ impl DecisionLogs {
 impl Reader for DecisionLogs {
     fn record(&mut self, record: Record<'_>, out: &mut Output<'_>) -> Result<(), Problem> {
         if record.is_array() {
-            record.each(record.text, |log: Log<'_>| log.check(record))?;
+            record.each(record.text, |log: Log<'_>| log.unwrapped().check(record))?;
             return record.each(record.text, |log: Log<'_>| {
-                self.take(log, out);
+                self.take(log.unwrapped(), out);
                 Ok(())
             });
         }
-        let log: Log<'_> = record.parse()?;
+        let log = record.parse::<Log<'_>>()?.unwrapped();
         log.check(record)?;
         self.take(log, out);
         Ok(())
@@ -166,9 +166,22 @@ struct Log<'a> {
     action: Option<Action<'a>>,
     state_delta: Option<StateDelta>,
     control: Option<Control>,
+    /// The log itself, where it was exported with its session beside it.
+    #[serde(rename = "log", borrow)]
+    exported: Option<Box<Self>>,
+    #[serde(borrow)]
+    session_id: Option<Text<'a>>,
 }
 
 impl Log<'_> {
+    /// The log in what was exported, with the session that it was given.
+    fn unwrapped(self) -> Self {
+        let Some(mut log) = self.exported else { return self };
+        let meta = log.meta.get_or_insert_default();
+        meta.session_id = meta.session_id.take().or(self.session_id);
+        *log
+    }
+
     fn check(&self, record: Record<'_>) -> Result<(), Problem> {
         if self.cognition.is_none() && self.action.is_none() {
             let message = "a decision log needs `cognition` or `action`; repair it, or name another format";

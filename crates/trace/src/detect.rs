@@ -34,6 +34,8 @@ struct Shape<'a> {
     #[serde(borrow)]
     identity: Option<&'a RawValue>,
     #[serde(borrow)]
+    log: Option<&'a RawValue>,
+    #[serde(borrow)]
     cognition: Option<&'a RawValue>,
     #[serde(rename = "sessionId", borrow)]
     session_id: Option<&'a RawValue>,
@@ -97,6 +99,9 @@ fn of_part(shape: &Shape<'_>) -> Option<Format> {
     }
     let is_decision = shape.identity.or(shape.cognition).or(shape.meta).is_some();
     if is_decision && [shape.meta, shape.cognition, shape.action].into_iter().flatten().any(is_object) {
+        return Some(Format::DecisionLog);
+    }
+    if shape.log.is_some_and(|log| of_object(log.get()) == Some(Format::DecisionLog)) {
         return Some(Format::DecisionLog);
     }
     if [shape.action, shape.observation].into_iter().flatten().any(|name| name.get().starts_with('"')) {

@@ -55,3 +55,26 @@ fn compare(file: &str, input: &[u8], expected: &str, format: Format) -> Result<(
     assert_eq!(marked.text, expected, "a byte order mark and other line ends change nothing");
     Ok(())
 }
+
+#[test]
+fn exported_decision_logs_are_read_like_bare_ones() -> Result<(), Error> {
+    let bare = include_str!("fixtures/decision-log.ndjson");
+    let lines = bare.lines().map(|line| format!("{{\"tenant\":\"acme\",\"log\":{line}}}\n"));
+    let exported = lines.collect::<Vec<_>>().concat();
+    let (found, summary) = record(exported.as_bytes(), &Options::named("file"));
+    assert_eq!(summary?.format, Format::DecisionLog);
+    assert_eq!(found.text, include_str!("fixtures/decision-log.ndjson.steps"));
+    Ok(())
+}
+
+#[test]
+fn an_exported_log_belongs_to_the_session_that_it_was_given() -> Result<(), Error> {
+    let line = |trace: &str| {
+        let log =
+            format!(r#"{{"meta":{{"trace_id":"{trace}"}},"cognition":{{"intent":"look"}},"action":{{}}}}"#);
+        format!("{{\"session_id\":\"run-17\",\"tenant\":\"acme\",\"log\":{log}}}\n")
+    };
+    let (found, summary) = record((line("a") + &line("b")).as_bytes(), &Options::named("file"));
+    assert_eq!((summary?.problems, found.ended), (0, vec!["run-17".to_owned()]));
+    Ok(())
+}

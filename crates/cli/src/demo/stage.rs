@@ -92,7 +92,7 @@ fn base_url(address: SocketAddr) -> Result<BaseUrl, Failure> {
     BaseUrl::parse(&format!("http://{address}")).map_err(|error| Failure::told(error.to_string(), ""))
 }
 
-/// Whether nobody listens there. The gateway cannot find out by itself: its port is one that several may share.
+/// Whether nobody listens there; otherwise the demo takes any other port.
 fn is_free(address: SocketAddr) -> bool {
     TcpListener::bind(address).is_ok()
 }

@@ -82,11 +82,14 @@ fn what_is_kept_is_private() {
 fn a_port_that_is_taken_is_told_with_what_to_do() {
     let lab = Lab::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_loopbreaker"))
-        .args(["serve", "--listen", &taken.local_addr().unwrap().to_string(), "--data-dir", "data"])
-        .current_dir(lab.path("."))
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--listen"));
+    // Another gateway has opened its port for several listeners, which must not let in one of another process.
+    for address in [taken.local_addr().unwrap(), lab.address] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_loopbreaker"))
+            .args(["serve", "--listen", &address.to_string(), "--data-dir", "other"])
+            .current_dir(lab.path("."))
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{address}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("--listen"));
+    }
 }
