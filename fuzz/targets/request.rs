@@ -69,7 +69,7 @@ fn grown(dialect: Dialect, lines: &[u8]) {
     };
     let messages: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').filter(|line| is_json(line)).collect();
     let body = |count: usize| {
-        let listed = messages[..count].join(&b','[..]);
+        let listed = messages[..count].join(&b","[..]);
         [format!(r#"{{"model":"m","{list}":["#).as_bytes(), &listed, b"]}"].concat()
     };
     let all = body(messages.len());
