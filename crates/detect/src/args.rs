@@ -1,5 +1,6 @@
 //! What canonical arguments name: fields, numbers, paths.
 
+use crate::saved::Saved;
 use crate::scan::first_digit;
 use crate::words::{end_of_string, hash_bytes};
 
@@ -69,6 +70,22 @@ pub(crate) struct Places {
     len: u8,
     /// More were named than are kept: it may be anything.
     overflow: bool,
+}
+
+impl Saved for Places {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.hashes[..self.len.into()].to_vec().save(out);
+        self.overflow.save(out);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let mut places = Self::default();
+        let kept = Vec::<u32>::load(from)?;
+        places.hashes.get_mut(..kept.len())?.copy_from_slice(&kept);
+        places.len = kept.len() as u8;
+        places.overflow = bool::load(from)?;
+        Some(places)
+    }
 }
 
 impl Places {

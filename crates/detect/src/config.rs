@@ -2,6 +2,7 @@
 
 use crate::ladder::Ladder;
 use crate::pattern::ToolPattern;
+use crate::saved::saved_as_one_of;
 
 /// Why a setting was refused.
 ///
@@ -286,6 +287,8 @@ pub enum Effect {
     /// It waits for something that moves by itself.
     Poll,
 }
+
+saved_as_one_of!(Effect [Self::Read, Self::Write, Self::Poll]);
 
 impl Effect {
     /// The effect of this name.

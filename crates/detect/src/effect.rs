@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use crate::args::{Places, fields, unescape};
 use crate::config::{Effect, RedundancyConfig, best_match};
 use crate::fingerprint::with_call;
+use crate::saved::saved;
 use crate::shell::read_command;
 use crate::tool_name::{NameSays, Word};
 use crate::words::hash_bytes;
@@ -32,6 +33,8 @@ pub(crate) struct CallFacts {
     /// The hash of the text that a write leaves; 0 when it has none.
     pub(crate) after: u64,
 }
+
+saved!(CallFacts { effect, moves, notes, broad, command, prose, places, before, after });
 
 /// What a call does to the world: what the config declares, else what its name and arguments let guess; `None` when
 /// nothing says so.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::fingerprint::Fingerprint;
+use crate::saved::saved_as_one_of;
 
 /// How sure a finding is that the agent loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,6 +13,8 @@ pub enum Severity {
     /// The same thing again, without progress.
     Loop,
 }
+
+saved_as_one_of!(Severity [Self::Warning, Self::Loop]);
 
 impl Severity {
     /// The severity's name on every wire.
@@ -93,6 +96,22 @@ pub enum Kind {
     /// The same intent in other words.
     Semantic,
 }
+
+saved_as_one_of!(Kind [
+    Self::Repeat,
+    Self::FailingRepeat,
+    Self::Cycle,
+    Self::Churn,
+    Self::Oscillation,
+    Self::Sweep,
+    Self::StalePoll,
+    Self::Monologue,
+    Self::Chant,
+    Self::UnknownTool,
+    Self::Retry,
+    Self::IdenticalRequest,
+    Self::Semantic,
+]);
 
 impl Kind {
     /// The kind's name on every wire.

@@ -6,6 +6,7 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 
 use crate::canonical::Writer;
+use crate::saved::Saved;
 
 /// SHA-256 over length-framed fields.
 ///
@@ -18,6 +19,16 @@ use crate::canonical::Writer;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Fingerprint([u8; 32]);
+
+impl Saved for Fingerprint {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.0.save(out);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Saved::load(from).map(Self)
+    }
+}
 
 impl Fingerprint {
     /// The fingerprint of a tool call: the tool's name and its canonical arguments.

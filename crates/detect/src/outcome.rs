@@ -12,6 +12,7 @@ use regex_automata::{Input, PatternSet};
 
 use crate::fingerprint::Fingerprint;
 use crate::normalise::Normaliser;
+use crate::saved::saved;
 use crate::step::{Status, Step};
 use crate::words::{EMPTY, fnv1a, hash_bytes};
 
@@ -80,6 +81,26 @@ pub(crate) struct Facts {
     /// What was asked about has ended.
     pub(crate) terminal: bool,
 }
+
+saved!(Outcome { result, lines, class, facts });
+saved!(Facts {
+    known,
+    failed,
+    failed_plainly,
+    unexplained,
+    maybe_failed,
+    transient,
+    environmental,
+    empty,
+    brief,
+    terse,
+    acknowledged,
+    unknown_tool,
+    prevented,
+    put_aside,
+    in_progress,
+    terminal,
+});
 
 impl Outcome {
     /// Reads a result of a tool that nothing is known about.

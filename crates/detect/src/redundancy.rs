@@ -3,6 +3,7 @@
 //! One step comes in, its print is compared with the prints of the last 64, and what repeats without progress goes
 //! out as a finding. Each kind of loop is a file of its own; this one is the path of a step through them.
 
+mod carried;
 mod chant;
 mod churn;
 mod cycle;

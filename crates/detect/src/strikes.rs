@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::finding::{Finding, Severity};
 use crate::fingerprint::Fingerprint;
 use crate::ladder::{Action, Ladder};
+use crate::saved::saved;
 
 /// What follows from one finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +62,10 @@ struct Face {
     worst: Severity,
     count: usize,
 }
+
+saved!(Strikes { loops });
+saved!(KnownLoop { faces, strikes, found, evidence });
+saved!(Face { identity, worst, count });
 
 impl Strikes {
     /// More loops than this in one session are forgotten, the oldest first.

@@ -1,5 +1,6 @@
 //! Word sets: how alike two texts are, in a fixed 128 bytes.
 
+use crate::saved::{Saved, saved};
 use crate::scan::{first_digit, string_stop};
 
 /// A set of words as a 1,024-bit sketch: one bit per hashed word.
@@ -62,6 +63,18 @@ pub(crate) struct Words {
     /// Words with a digit, quoted ones, and capitalised ones inside of a sentence: what tells "page 3" from "page 4" and
     /// one person from another.
     pub(crate) names: WordSet,
+}
+
+saved!(Words { all, names });
+
+impl Saved for WordSet {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.0.save(out);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Saved::load(from).map(Self)
+    }
 }
 
 impl Words {

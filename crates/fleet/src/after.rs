@@ -15,8 +15,21 @@ pub struct Aftermath {
     pub charges: Vec<ChargeOver>,
     /// A transcript that was refused: session, its end, and for how many milliseconds.
     pub refused: Option<(u128, u128, u64)>,
-    /// An answer that the next request will name: session and answer.
-    pub answered: Option<(u128, u128)>,
+    /// Loops of a session and their strikes, where they were not known when it was asked about.
+    pub strikes: Option<(u128, Vec<(u128, u32)>)>,
+    /// An answer that the next request will name.
+    pub answered: Option<AnswerNamed>,
+}
+
+/// An answer, or a conversation, that the next request will name instead of repeating what led to it.
+#[derive(Debug, Clone)]
+pub struct AnswerNamed {
+    /// The session.
+    pub session: u128,
+    /// The answer or conversation.
+    pub thread: u128,
+    /// What led to it; empty where that is too long to be shared.
+    pub window: Vec<u8>,
 }
 
 /// An attempt that is over.
@@ -64,6 +77,7 @@ impl Aftermath {
         self.attempts.is_empty()
             && self.charges.is_empty()
             && self.refused.is_none()
+            && self.strikes.is_none()
             && self.answered.is_none()
     }
 
@@ -82,8 +96,19 @@ impl Aftermath {
             Some((session, tip, millis)) => call.arg(&bytes(session)).arg(&bytes(tip)).arg(millis),
             None => call.arg(""),
         };
-        match self.answered {
-            Some((session, answer)) => call.arg(&bytes(session)).arg(&bytes(answer)),
+        match &self.strikes {
+            Some((session, strikes)) => {
+                call.arg(&bytes(*session)).arg(strikes.len());
+                for (identity, shown) in strikes {
+                    call.arg(&bytes(*identity)).arg(*shown);
+                }
+            }
+            None => drop(call.arg("")),
+        }
+        match &self.answered {
+            Some(AnswerNamed { session, thread, window }) => {
+                call.arg(&bytes(*session)).arg(&bytes(*thread)).arg(window)
+            }
             None => call.arg(""),
         };
     }

@@ -11,6 +11,9 @@ pub struct Ask {
     pub place: Place,
     /// Where its transcript ends.
     pub tip: u128,
+    /// The answer or conversation that it goes on from, where what led there is not known to this process: the loops
+    /// that it shows are known only with the answer.
+    pub thread: Option<u128>,
     /// Whether its transcript shows a loop, so that an earlier refusal matters.
     pub is_loop: bool,
     /// Loops that it shows, with the strikes that the transcript itself shows.
@@ -109,6 +112,10 @@ pub struct Told {
     pub standings: Vec<Stood>,
     /// Redis's own time, in milliseconds.
     pub at: u64,
+    /// What led to the answer or conversation that was asked about, where somebody has left it.
+    pub window: Option<Vec<u8>>,
+    /// Every strike of the session, where a thread was asked about.
+    pub kept: Vec<(u128, u32)>,
 }
 
 /// What an unchanged transcript gets after it was refused.
@@ -181,7 +188,12 @@ impl Ask {
                 };
             }
         }
-        call.arg(u8::from(self.is_loop)).arg(self.strikes.len());
+        match self.thread {
+            // It may turn out to be a loop.
+            Some(thread) => call.arg(2).arg(&bytes(thread)),
+            None => call.arg(u8::from(self.is_loop)),
+        };
+        call.arg(self.strikes.len());
         for (identity, shown) in &self.strikes {
             call.arg(&bytes(*identity)).arg(*shown);
         }
@@ -215,9 +227,12 @@ impl FromRedisValue for Told {
             (bool, Vec<(u64, u64, u8)>, u64),
         );
         let Value::Array(mut fields) = value else { return Err("the answer is no list".into()) };
-        if fields.len() != 13 {
-            return Err("the answer has not thirteen fields".into());
-        }
+        // What was asked about a thread comes last, where something was.
+        let (window, kept): (Option<Vec<u8>>, Vec<(Vec<u8>, u32)>) = match fields.len() {
+            13 => (None, Vec::new()),
+            15 => FromRedisValue::from_redis_value(Value::Array(fields.split_off(13)))?,
+            _ => return Err("the answer has neither thirteen fields nor fifteen".into()),
+        };
         let last = fields.split_off(10);
         let third = fields.split_off(7);
         let second = fields.split_off(4);
@@ -250,6 +265,11 @@ impl FromRedisValue for Told {
                 .map(|(used, reset_millis, stage)| Stood { used, reset_millis, stage })
                 .collect(),
             at,
+            window,
+            kept: kept
+                .iter()
+                .map(|(identity, strikes)| Ok((number(identity)?, *strikes)))
+                .collect::<Result<_, ParsingError>>()?,
         })
     }
 }
@@ -272,5 +292,5 @@ pub(crate) fn bytes(hash: u128) -> [u8; 16] {
 }
 
 fn number(bytes: &[u8]) -> Result<u128, ParsingError> {
-    bytes.try_into().map(u128::from_be_bytes).map_err(|_| "a session's key has not sixteen bytes".into())
+    bytes.try_into().map(u128::from_be_bytes).map_err(|_| "a hash has not sixteen bytes".into())
 }

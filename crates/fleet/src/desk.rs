@@ -65,7 +65,13 @@ impl Desk {
     }
 
     /// Writes what a request left behind, later.
-    pub(crate) fn leave(&self, aftermath: Aftermath) {
+    pub(crate) fn leave(&self, mut aftermath: Aftermath) {
+        if let Some(answered) =
+            aftermath.answered.as_mut().filter(|_| self.state.away.load(Ordering::Acquire))
+        {
+            // What would only wait here is the largest part, and this process knows it itself.
+            answered.window = Vec::new();
+        }
         if aftermath.is_empty() {
             return;
         }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-pub use after::{Aftermath, AttemptOver, ChargeOver, SharedKey};
+pub use after::{Aftermath, AnswerNamed, AttemptOver, ChargeOver, SharedKey};
 pub use ask::{After, Ask, AttemptAsk, ChargeAsk, PauseState, Paused, Place, Stood, Told};
 pub use desk::Watcher;
 use desk::{Desk, Letter};

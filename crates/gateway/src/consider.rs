@@ -210,6 +210,9 @@ impl Worker {
             let sent = sent(looked, &case, "");
             let mut asked = Asked::of(&self.shared, &case, &sent.windows(&case.policies));
             asked.told = Box::pin(link.ask(asked.ask())).await;
+            if asked.take_over(&self.shared, &settings.rules) {
+                case = read(&self.shared, settings, looked);
+            }
             if asked.told.is_none() {
                 case.degraded.insert(Part::State);
             }
@@ -316,8 +319,6 @@ fn hear<'s>(
     let read = looked.dialect.zip(looked.body).map(|(dialect, body)| reader.read(dialect, body, &mut tell));
     match read {
         Some(Ok(inspection)) => {
-            let resume = if inspection.resumed { Resume::Hit } else { Resume::Miss };
-            shared.telemetry.metrics.resumed(resume);
             case.facts = Arc::clone(&inspection.facts);
             case.model = case.facts.model.clone().or(case.model.take());
             case.tip = inspection.transcript.tip;
@@ -354,6 +355,10 @@ fn hear<'s>(
 
 /// What is thought of the request, read top to bottom.
 fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case: &mut Case<'s>) {
+    if let Some(inspection) = &case.inspection {
+        let resume = if inspection.resumed { Resume::Hit } else { Resume::Miss };
+        shared.telemetry.metrics.resumed(resume);
+    }
     locate(shared, case);
     case.charges.belong_to(&case.account_name);
     if let (Some(fleet), Some(asked)) = (&shared.fleet, case.asked.as_ref()) {
@@ -384,7 +389,7 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
     let past = if case.held_out || !case.policies.iter().any(is_enforced) || case.loops().next().is_none() {
         Past::NONE
     } else {
-        let told = case.asked.as_ref().and_then(Asked::past);
+        let told = case.asked.as_ref().and_then(|asked| asked.past(case));
         told.or_else(|| {
             let own = |session: &mut crate::sessions::Session| session.past(case.tip, case.loops(), case.now);
             shared.sessions.with(case.located.key, own)
@@ -427,6 +432,8 @@ fn refuse_for_a_while(shared: &Shared, case: &mut Case<'_>) {
     shared.sessions.with(case.located.key, |session| session.refuse(case.tip, until));
     if let Some(over) = case.ticket.over() {
         over.refused = Some((case.located.key.0, case.tip, millis));
+        // What was kept of it is forgotten with that.
+        over.strikes = None;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loopbreaker::Timestamp;
+use loopbreaker::{RedundancyRules, Timestamp};
 use loopbreaker_budget::{Standing, Window};
 use loopbreaker_fleet::{
     After, Ask, AttemptAsk, AttemptOver, ChargeAsk, ChargeOver, Decision, Fleet, PauseState, Place,
@@ -14,6 +14,7 @@ use crate::judge::Past;
 use crate::pauses::Pauses;
 use crate::sessions::{AfterRefusal, RunName};
 use crate::state::Shared;
+use crate::transcripts::Transcript;
 
 /// The question of a request, and what it was asked with.
 pub(crate) struct Asked {
@@ -75,6 +76,7 @@ impl Asked {
             tenant: RunName::tag(&case.tenant.name),
             place,
             tip: case.tip,
+            thread: case.inspection.as_ref().and_then(|inspection| inspection.elsewhere),
             is_loop: !strikes.is_empty(),
             strikes,
             attempts: attempts.collect(),
@@ -88,17 +90,41 @@ impl Asked {
         &self.ask
     }
 
+    /// Takes over what led to the answer or conversation that the request names, if others have left it; says whether
+    /// there was something.
+    pub(crate) fn take_over(&mut self, shared: &Shared, rules: &RedundancyRules) -> bool {
+        let window = self.told.as_mut().and_then(|told| told.window.take());
+        let carried =
+            self.ask.thread.zip(window).and_then(|(thread, window)| Transcript::load(thread, &window, rules));
+        let is_there = carried.is_some();
+        carried.into_iter().for_each(|transcript| shared.transcripts.take_over(transcript));
+        is_there
+    }
+
+    /// The loops of a request and their strikes: the higher of what it shows and what the others have kept.
+    fn strikes(&self, told: &Told, case: &Case<'_>) -> Vec<(u128, u32)> {
+        if self.ask.thread.is_none() {
+            let asked = self.ask.strikes.iter().map(|(identity, _)| *identity);
+            return asked.zip(told.strikes.iter().copied()).collect();
+        }
+        // They became known with the answer.
+        let loops = case.loops().map(|ruled| {
+            let identity = ruled.finding.identity.short();
+            let kept = told.kept.iter().find(|(known, _)| *known == identity).map_or(0, |(_, kept)| *kept);
+            (identity, ruled.strikes.max(kept))
+        });
+        loops.collect()
+    }
+
     /// The past of the session, as the others know it.
-    pub(crate) fn past(&self) -> Option<Past> {
+    pub(crate) fn past(&self, case: &Case<'_>) -> Option<Past> {
         let told = self.told.as_ref()?;
         let after = match told.after {
             After::Judge => AfterRefusal::Judge,
             After::Refuse(millis) => AfterRefusal::Refuse(millis.div_ceil(1_000)),
             After::LetThrough => AfterRefusal::LetThrough,
         };
-        let strikes =
-            self.ask.strikes.iter().zip(&told.strikes).map(|((identity, _), kept)| (*identity, *kept));
-        Some(Past { is_first: told.is_first, after, strikes: strikes.collect() })
+        Some(Past { is_first: told.is_first, after, strikes: self.strikes(told, case) })
     }
 
     /// How often the request was sent, in each window that was asked about.
@@ -124,7 +150,11 @@ impl Asked {
         let at = self.told.as_ref().map_or(0, |told| told.at);
         let mut common = crate::ticket::Common::new(fleet.clone(), self.ask.tenant, is_reserved);
         let session = |by_session: bool| by_session.then_some(&*case.account_name);
-        if self.told.is_some() {
+        if let Some(told) = &self.told {
+            let strikes = self.strikes(told, case);
+            if self.ask.thread.is_some() && !strikes.is_empty() {
+                common.over.strikes = Some((case.located.key.0, strikes));
+            }
             for attempt in &self.ask.attempts {
                 common.attempted(AttemptOver {
                     window: SharedKey::new(attempt.key, session(attempt.by_session)),
@@ -154,9 +184,7 @@ impl Asked {
     /// Takes in what the others know, so that this process knows it too when they cannot be asked.
     pub(crate) fn take_in(&self, shared: &Shared, case: &Case<'_>) {
         let Some(told) = &self.told else { return };
-        for (identity, kept) in
-            self.ask.strikes.iter().zip(&told.strikes).map(|((identity, _), kept)| (*identity, *kept))
-        {
+        for (identity, kept) in self.strikes(told, case) {
             shared.sessions.with(case.located.key, |session| session.strike(identity, kept));
         }
         case.charges.know(&shared.ledger, told, case.now);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loopbreaker::{Fingerprint, RedundancyRules};
+use loopbreaker::{Fingerprint, RedundancyRules, Saved};
 use loopbreaker_dialect::{Dialect, Facts, Mark, Message, Speaker, Unreadable, read_request};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -22,6 +22,8 @@ pub(crate) struct Inspection {
     pub(crate) resumed: bool,
     /// Where the loop state is kept when the client does not send its history again.
     pub(crate) thread: Option<u128>,
+    /// The same, where other processes may know more of it than this one does.
+    pub(crate) elsewhere: Option<u128>,
     /// The body's fingerprint, key order and white space aside.
     pub(crate) document: Option<[u8; 48]>,
 }
@@ -51,6 +53,9 @@ impl Reader<'_> {
         let mut reading = read_request(dialect, body, mark, &mut |message| messages.push(message))?;
         let mut resumed = mark.is_some_and(|mark| mark.messages() + messages.len() == reading.messages);
         let thread = self.thread(&reading.facts);
+        // What led to an answer stays as it is, but a conversation goes on wherever it is named.
+        let stays = reading.facts.previous_response_id.is_some();
+        let elsewhere = thread.filter(|thread| !stays || !self.transcripts.has(*thread));
         if thread.is_some() && resumed {
             // What the provider keeps is where this goes on from, however its bytes begin.
             messages.clear();
@@ -89,7 +94,16 @@ impl Reader<'_> {
         chain.extend(links.iter().map(|(link, _)| *link));
         transcript.tip = chain.last().copied().unwrap_or(start);
         transcript.anchor = transcript.anchor.or(chain.first().copied());
-        Ok(Inspection { facts: reading.facts, transcript, chain, tails, resumed, thread, document })
+        Ok(Inspection {
+            facts: reading.facts,
+            transcript,
+            chain,
+            tails,
+            resumed,
+            thread,
+            elsewhere,
+            document,
+        })
     }
 
     /// The conversation that this request goes on with although its bytes are others, or a new one.
@@ -181,6 +195,17 @@ fn links(start: u128, spoken: &[(u128, usize)]) -> Vec<(u128, usize)> {
 pub(crate) struct Recent {
     digests: [u128; Recent::TAIL],
     messages: usize,
+}
+
+impl Saved for Recent {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.digests.save(out);
+        self.messages.save(out);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Some(Self { digests: Saved::load(from)?, messages: Saved::load(from)? })
+    }
 }
 
 impl Recent {

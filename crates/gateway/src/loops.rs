@@ -1,6 +1,6 @@
 //! The loop state of one conversation: what its transcript has shown so far.
 
-use loopbreaker::{Finding, Ladder, Redundancy, RedundancyRules, Severity, Step, Strikes};
+use loopbreaker::{Finding, Ladder, Redundancy, RedundancyRules, Saved, Severity, Step, Strikes};
 use loopbreaker_dialect::{Answer, Call, Conversation, Event, Message, Speaker};
 
 /// A finding and how often its loop went on after it was found.
@@ -93,6 +93,46 @@ impl LoopState {
             bytes += call.args.len() + call.tool.len();
             bytes <= Self::MAX_OPEN_BYTES
         });
+    }
+
+    /// Writes it down for another process to go on with: hashes, and the calls whose results are still to come.
+    pub(crate) fn save(&self, out: &mut Vec<u8>) {
+        let Self { detector, strikes, round, newest, rulings, said, open } = self;
+        detector.save(out);
+        strikes.save(out);
+        round.save(out);
+        newest.save(out);
+        rulings.len().save(out);
+        for ruled in rulings {
+            ruled.finding.save(out);
+            ruled.strikes.save(out);
+        }
+        said.save(out);
+        open.len().save(out);
+        for call in open {
+            for text in [&call.id, &call.tool, &call.args] {
+                text.save(out);
+            }
+        }
+    }
+
+    /// What was saved; `None` when it was seen with other rules.
+    pub(crate) fn load(from: &mut &[u8], rules: &RedundancyRules) -> Option<Self> {
+        Some(Self {
+            detector: rules.load(from)?,
+            strikes: Saved::load(from)?,
+            round: Saved::load(from)?,
+            newest: Saved::load(from)?,
+            rulings: Vec::<(Finding, u32)>::load(from)?
+                .into_iter()
+                .map(|(finding, strikes)| Ruled { finding, strikes })
+                .collect(),
+            said: Saved::load(from)?,
+            open: Vec::<(String, (String, String))>::load(from)?
+                .into_iter()
+                .map(|(id, (tool, args))| Call { id, tool, args })
+                .collect(),
+        })
     }
 
     /// What is certain about the newest round.

@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 use loopbreaker::{Chant, DetectorName, Kind, Severity};
 use loopbreaker_budget::{Actual, Tokens};
 use loopbreaker_dialect::{Answer, Dialect, Usage};
+use loopbreaker_fleet::AnswerNamed;
 use loopbreaker_telemetry::{FindingNote, Record, Tokens as ToldTokens};
 use serde_json::{Value, json};
 
@@ -131,11 +132,12 @@ impl Settling {
             let key = thread_key(self.tenant, name);
             transcript.loops.keep_answer(answer);
             transcript.tip = key;
+            if let Some(over) = self.ticket.over() {
+                let (session, window) = (self.located.key.0, transcript.save());
+                over.answered = Some(AnswerNamed { session, thread: key, window });
+            }
             self.shared.transcripts.put(transcript);
             self.shared.sessions.goes_on_from(self.located, key, now);
-            if let Some(over) = self.ticket.over() {
-                over.answered = Some((self.located.key.0, key));
-            }
         }
         drop(self.ticket);
 

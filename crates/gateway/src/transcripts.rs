@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, PoisonError};
 
-use loopbreaker::Fingerprint;
+use loopbreaker::{Fingerprint, RedundancyRules, Saved};
 use loopbreaker_dialect::Mark;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -175,6 +175,24 @@ impl Transcripts {
         Some(kept.without_place())
     }
 
+    /// Whether there is a transcript that ends with this link.
+    pub(crate) fn has(&self, tip: u128) -> bool {
+        self.shard(tip).by_tip.peek(tip).is_some()
+    }
+
+    /// Keeps a transcript that another process has left, unless this one has gone on further by itself.
+    pub(crate) fn take_over(&self, transcript: Transcript) {
+        let steps = transcript.loops.steps();
+        let is_behind = self
+            .shard(transcript.tip)
+            .by_tip
+            .peek(transcript.tip)
+            .is_some_and(|own| own.loops.steps() > steps);
+        if !is_behind {
+            self.put(Box::new(transcript));
+        }
+    }
+
     /// Keeps a transcript.
     pub(crate) fn put(&self, transcript: Box<Transcript>) {
         if let Some(place) = &transcript.place
@@ -286,6 +304,32 @@ impl Transcript {
         let Self { tip, anchor, canonical, recent, .. } = *self;
         Self { tip, anchor, canonical, recent, loops: self.loops.clone(), place: None }
     }
+
+    /// What another process needs to go on from here, as bytes: hashes, and the open calls of the newest answer. Nothing
+    /// when that is too long to be carried about.
+    pub(crate) fn save(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.anchor.save(&mut bytes);
+        self.recent.save(&mut bytes);
+        self.loops.save(&mut bytes);
+        if bytes.len() > Self::MAX_CARRIED { Vec::new() } else { bytes }
+    }
+
+    /// What another process has saved under this key; `None` when it has other rules.
+    pub(crate) fn load(key: u128, mut bytes: &[u8], rules: &RedundancyRules) -> Option<Self> {
+        let bytes = &mut bytes;
+        Some(Self {
+            tip: key,
+            anchor: Saved::load(bytes)?,
+            canonical: 0,
+            recent: Saved::load(bytes)?,
+            loops: LoopState::load(bytes, rules)?,
+            place: None,
+        })
+    }
+
+    /// A window of 64 steps has about a quarter of this.
+    const MAX_CARRIED: usize = 64 * 1024;
 
     /// What both tables need for it.
     const INDEX: usize = 192;

@@ -1,10 +1,22 @@
 //! A tool's name in a few bytes, for messages.
 
+use crate::saved::Saved;
+
 /// The start of a name. It is kept in place, so that a new step allocates nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Label {
     bytes: [u8; Label::MAX],
     len: u8,
+}
+
+impl Saved for Label {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.as_str().to_owned().save(out);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        String::load(from).map(|name| Self::of(&name))
+    }
 }
 
 impl Label {

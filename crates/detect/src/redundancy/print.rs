@@ -8,6 +8,7 @@ use crate::outcome::Outcome;
 use crate::redundancy::label::Label;
 use crate::redundancy::rules::Rules;
 use crate::redundancy::vocabulary::Kept;
+use crate::saved::{saved, saved_as_one_of};
 use crate::step::{Role, Step};
 use crate::words::{Words, hash_bytes, hash_without_digits};
 
@@ -64,6 +65,29 @@ pub(super) enum Form {
     /// The history was compacted.
     Compaction,
 }
+
+saved!(Print {
+    index,
+    round,
+    named_round,
+    form,
+    speaker,
+    tool,
+    label,
+    call,
+    shape,
+    words,
+    numbers,
+    does,
+    outcome,
+    fresh_write,
+    carries_code,
+    again,
+    news,
+    returned,
+    talks,
+});
+saved_as_one_of!(Form [Self::Call, Self::Text, Self::Outside, Self::Compaction]);
 
 impl Print {
     /// The print of a step, and its words.

@@ -6,6 +6,7 @@ use crate::config::{RedundancyConfig, ToolProfile, best_match};
 use crate::normalise::Normaliser;
 use crate::pattern::ToolPattern;
 use crate::redundancy::Redundancy;
+use crate::words::hash_bytes;
 
 /// The settings of [`Redundancy`], compiled once for any number of sessions.
 ///
@@ -35,6 +36,8 @@ impl RedundancyRules {
 /// Settings in the form that sessions use.
 #[derive(Debug)]
 pub(crate) struct Rules {
+    /// Tells these settings, and the version that reads by them, from others.
+    mark: u64,
     window: usize,
     tools: Vec<(ToolPattern, Compiled)>,
 }
@@ -54,10 +57,16 @@ impl Rules {
             let normaliser = own.then(|| Normaliser::compile(&profile.ignore_result).ok()).flatten();
             (tools.clone(), Compiled { profile: profile.clone(), normaliser })
         };
+        let version = env!("CARGO_PKG_VERSION");
         Arc::new(Self {
+            mark: hash_bytes(format!("{version} {config:?}").as_bytes()),
             window: config.window() as usize,
             tools: config.tools().iter().map(compiled).collect(),
         })
+    }
+
+    pub(crate) const fn mark(&self) -> u64 {
+        self.mark
     }
 
     pub(crate) const fn window(&self) -> usize {

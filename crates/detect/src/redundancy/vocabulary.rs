@@ -1,6 +1,7 @@
 //! The words of a window's steps, kept in as few bytes as they need: most calls have a handful, and a window of them is
 //! what a session costs.
 
+use crate::saved::{Saved, saved};
 use crate::words::Words;
 
 /// The word sets that have too many words to be kept beside their step.
@@ -27,6 +28,35 @@ impl Kept {
     const FEW: usize = 22;
     /// Marks a word that names something.
     const NAME: u16 = 1 << 15;
+}
+
+saved!(Vocabulary { long, free });
+
+impl Saved for Kept {
+    fn save(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Few { len, words } => {
+                out.push(*len);
+                words[..usize::from(*len)].iter().for_each(|word| word.save(out));
+            }
+            Self::Many(place) => {
+                out.push(u8::MAX);
+                place.save(out);
+            }
+        }
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let len = u8::load(from)?;
+        if len == u8::MAX {
+            return u16::load(from).map(Self::Many);
+        }
+        let mut words = [0; Self::FEW];
+        for word in words.get_mut(..usize::from(len))? {
+            *word = u16::load(from)?;
+        }
+        Some(Self::Few { len, words })
+    }
 }
 
 impl Vocabulary {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::redundancy::print::{Form, Print};
 use crate::redundancy::vocabulary::Vocabulary;
+use crate::saved::saved;
 
 /// A bounded window of prints.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +15,8 @@ pub(super) struct Window {
     /// Steps before this index stand behind new words from outside: only failures still count.
     fresh_from: usize,
 }
+
+saved!(Window { prints, vocabulary, fresh_from });
 
 impl Window {
     pub(super) fn push(&mut self, print: Print, capacity: usize) {

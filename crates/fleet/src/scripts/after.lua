@@ -34,15 +34,37 @@ if refused ~= '' then
   end
 end
 
+-- Loops that were found only after the session had been asked about.
+local struck = take()
+if struck ~= '' then
+  local session, count = load_session(struck), take_number()
+  for _ = 1, count do
+    local identity, shown = take(), take_number()
+    if session then strike(session, identity, shown) end
+  end
+  if session then save_session(struck, session) end
+end
+
 -- An answer that the next request will name instead of repeating what led to it.
 local answered = take()
 if answered ~= '' then
-  local answer = take()
+  local answer, window = take(), take()
   local session = load_session(answered)
   if session then
     session.w = answer
+    -- Of each session the windows of its last answers are kept: few clients go back further.
+    if window ~= '' then
+      local kept = { answer }
+      for _, earlier in ipairs(session.v or {}) do
+        if earlier ~= answer then
+          if #kept < 4 then kept[#kept + 1] = earlier else redis.call('DEL', prefix .. 'v:' .. earlier) end
+        end
+      end
+      session.v = kept
+    end
     save_session(answered, session)
   end
+  if window ~= '' then redis.call('SET', prefix .. 'v:' .. answer, window, 'PX', SESSION_TTL) end
   ends_at(answer, answered)
 end
 return now

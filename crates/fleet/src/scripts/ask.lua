@@ -64,7 +64,9 @@ local account_name = name_of(account)
 
 -- What did it do before?
 local is_first, after, left = session.f == tip and 1 or 0, 0, 0
-local is_loop = take_number() == 1
+local shows = take_number()
+local thread = shows == 2 and take()
+local is_loop = shows > 0
 if is_loop and session.r and session.r[1] == tip then
   if session.r[2] > now then
     after, left = 1, session.r[2] - now
@@ -76,20 +78,7 @@ end
 local strikes = {}
 for at = 1, take_number() do
   local identity, shown = take(), take_number()
-  session.k = session.k or {}
-  local kept
-  for _, strike in ipairs(session.k) do
-    if strike[1] == identity then
-      strike[2] = math.max(strike[2], shown)
-      kept = strike[2]
-    end
-  end
-  if not kept then
-    if #session.k >= 8 then table.remove(session.k, 1) end
-    session.k[#session.k + 1] = { identity, shown }
-    kept = shown
-  end
-  strikes[at] = kept
+  strikes[at] = strike(session, identity, shown)
 end
 save_session(key, session)
 
@@ -180,7 +169,13 @@ for _, charge in ipairs(charges) do
   told[#told + 1] = { tostring(charge.used), charge.reset, stage }
 end
 
-return {
+local answer = {
   key, account, is_new and 1 or 0, is_first, after, left, strikes, pause or '', is_approved, counts, fits and 1 or 0, told,
   now,
 }
+-- What led to the answer that the request names instead of repeating it. Its loops are known only with that.
+if thread then
+  answer[14] = redis.call('GET', prefix .. 'v:' .. thread)
+  answer[15] = session.k or {}
+end
+return answer

@@ -27,6 +27,19 @@ end
 local function save_session(key, session)
   redis.call('SET', prefix .. 's:' .. key, cmsgpack.pack(session), 'PX', SESSION_TTL)
 end
+-- The strikes of a loop: the higher of what is shown and what is kept, which is kept then.
+local function strike(session, identity, shown)
+  session.k = session.k or {}
+  for _, known in ipairs(session.k) do
+    if known[1] == identity then
+      known[2] = math.max(known[2], shown)
+      return known[2]
+    end
+  end
+  if #session.k >= 8 then table.remove(session.k, 1) end
+  session.k[#session.k + 1] = { identity, shown }
+  return shown
+end
 local function ends_at(link, key)
   redis.call('SET', prefix .. 'e:' .. link, key, 'PX', SESSION_TTL)
 end

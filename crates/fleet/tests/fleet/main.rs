@@ -82,6 +82,7 @@ pub(crate) fn transcript(tenant: u64, links: &[u128]) -> Ask {
             known: None,
         },
         tip: links[links.len() - 1],
+        thread: None,
         is_loop: false,
         strikes: Vec::new(),
         attempts: Vec::new(),

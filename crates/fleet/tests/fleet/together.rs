@@ -1,6 +1,8 @@
 //! What one process did, another one knows.
 
-use loopbreaker_fleet::{After, Aftermath, Ask, AttemptOver, ChargeOver, Place, SharedKey, Told};
+use loopbreaker_fleet::{
+    After, Aftermath, AnswerNamed, Ask, AttemptOver, ChargeOver, Place, SharedKey, Told,
+};
 
 use super::server::{Cluster, Redis};
 use super::{Process, attempt, charge, transcript};
@@ -60,11 +62,70 @@ async fn an_answer_that_was_named_is_where_its_session_goes_on() {
     let redis = Redis::start();
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
     let first = one.ask(&transcript(1, &[10])).await;
-    let aftermath = Aftermath { tenant: 1, answered: Some((first.key, 900)), ..Aftermath::default() };
+    let aftermath =
+        Aftermath { tenant: 1, answered: Some(named(first.key, 900, b"")), ..Aftermath::default() };
     let ends = "return #redis.call('KEYS', 'lb:*:e:*')";
     leave(&one, aftermath, async || redis.command(&["EVAL", ends, "0"]) == "2").await;
     let next = other.ask(&transcript(1, &[900, 901])).await;
     assert_eq!((next.key, next.is_new), (first.key, false));
+}
+
+/// An answer of a session, and what led to it.
+fn named(session: u128, thread: u128, window: &[u8]) -> AnswerNamed {
+    AnswerNamed { session, thread, window: window.to_vec() }
+}
+
+#[tokio::test]
+async fn what_led_to_an_answer_is_told_to_whoever_goes_on_from_it_and_to_nobody_else() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let first = one.ask(&transcript(1, &[10])).await;
+    assert_eq!((first.window, first.kept.len()), (None, 0));
+    let aftermath = Aftermath {
+        tenant: 1,
+        strikes: Some((first.key, vec![(77, 3)])),
+        answered: Some(named(first.key, 900, b"a window")),
+        ..Aftermath::default()
+    };
+    let windows = "return #redis.call('KEYS', 'lb:*:v:*')";
+    leave(&one, aftermath, async || redis.command(&["EVAL", windows, "0"]) == "1").await;
+    let asks_for_it = |tenant| Ask { thread: Some(900), ..transcript(tenant, &[900, 901]) };
+    let next = other.ask(&asks_for_it(1)).await;
+    assert_eq!((next.window.as_deref(), next.kept), (Some(&b"a window"[..]), vec![(77, 3)]));
+    assert_eq!(other.ask(&asks_for_it(2)).await.window, None, "another tenant has no such answer");
+    assert_eq!(other.ask(&transcript(1, &[900, 902])).await.window, None, "it was not asked about");
+    let lasts: i64 = redis.command(&["EVAL", TTL_OF_WINDOW, "0"]).parse().unwrap();
+    assert!(lasts > 0, "it expires");
+}
+
+const TTL_OF_WINDOW: &str = "return redis.call('TTL', redis.call('KEYS', 'lb:*:v:*')[1])";
+
+#[tokio::test]
+async fn of_each_session_the_windows_of_its_last_answers_are_kept() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    let key = one.ask(&transcript(1, &[10])).await.key;
+    let windows = "local all = redis.call('KEYS', 'lb:*:v:*') \
+                   for at, key in ipairs(all) do all[at] = redis.call('GET', key) end \
+                   table.sort(all) return table.concat(all, ' ')";
+    for answer in 1..=7_u8 {
+        let window = [b'0' + answer];
+        let answered = Some(named(key, 900 + u128::from(answer), &window));
+        let aftermath = Aftermath { tenant: 1, answered, ..Aftermath::default() };
+        let window = String::from_utf8_lossy(&window).into_owned();
+        leave(&one, aftermath, async || redis.command(&["EVAL", windows, "0"]).contains(&window)).await;
+    }
+    assert_eq!(redis.command(&["EVAL", windows, "0"]), "4 5 6 7");
+}
+
+#[tokio::test]
+async fn a_refusal_is_remembered_for_a_thread_whose_loops_are_not_known_yet() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let goes_on = Ask { thread: Some(900), ..transcript(1, &[10, 11]) };
+    assert_eq!(one.ask(&goes_on).await.after, After::Judge);
+    let refused = Aftermath { tenant: 1, refused: Some((10, 11, 60_000)), ..Aftermath::default() };
+    leave(&one, refused, async || matches!(other.ask(&goes_on).await.after, After::Refuse(_))).await;
 }
 
 #[tokio::test]
