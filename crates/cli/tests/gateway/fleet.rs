@@ -1,5 +1,7 @@
 //! Three gateways and a real Redis, alone or as a cluster: together they do what one does.
 
+mod threads;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,8 +12,17 @@ use crate::wire::{Reply, request};
 
 /// Gateways that share their state. A busy machine is not taken for a dead Redis.
 fn gateways(url: &str, config: &str) -> Vec<Lab> {
+    joined(url, config, Bench::new)
+}
+
+/// The same before one provider.
+fn gateways_before(url: &str, config: &str, provider: &str) -> Vec<Lab> {
+    joined(url, config, || Bench::new().upstream(provider))
+}
+
+fn joined(url: &str, config: &str, bench: impl Fn() -> Bench) -> Vec<Lab> {
     let config = format!("state: \"{url}?timeout=5000ms\"\n{config}");
-    let labs: Vec<Lab> = (0..3).map(|_| Bench::new().config(&config).start()).collect();
+    let labs: Vec<Lab> = (0..3).map(|_| bench().config(&config).start()).collect();
     for lab in &labs {
         until("it has found the others", || is_whole(lab));
     }
