@@ -10,9 +10,11 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::after::Aftermath;
 use crate::debts::Debts;
-use crate::order::{Decided, ORDERS};
+use crate::listen::Listener;
+use crate::order::{Decided, Heard, ORDERS};
 use crate::scripts::{AFTER, ORDER, prefix};
 use crate::server::{Connection, Server};
+use crate::settings::{SETTINGS, Settings, writing};
 
 /// Where the secret is that everybody's ids are keyed with.
 pub(crate) const SECRET: &str = "{lb}:secret";
@@ -31,6 +33,7 @@ struct State {
     away: AtomicBool,
     watcher: Watcher,
     debts: Mutex<Debts>,
+    settings: Settings,
     dropped: AtomicU64,
 }
 
@@ -40,6 +43,8 @@ pub(crate) enum Letter {
     Leave(Aftermath),
     /// Decide about a session, and tell the others.
     Decide(Decided),
+    /// Write a setting that was changed here.
+    Publish(String),
     /// Remember whose session is called so.
     Name(u64, u64),
     /// Whose sessions are called so?
@@ -59,6 +64,7 @@ impl Desk {
             away: AtomicBool::new(false),
             watcher,
             debts: Mutex::default(),
+            settings: Settings::default(),
             dropped: AtomicU64::new(0),
         };
         (Self { letters, state: Arc::new(state) }, to_do)
@@ -87,6 +93,17 @@ impl Desk {
         if self.letters.try_send(letter).is_err() {
             self.state.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Writes a setting that was changed here, and tells the others. It is kept until that is done.
+    pub(crate) fn publish(&self, name: &str, value: String) {
+        self.state.settings.change(name, value);
+        self.post(Letter::Publish(name.to_owned()));
+    }
+
+    /// What is known of settings.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.state.settings
     }
 
     /// A link that was there is gone.
@@ -124,11 +141,18 @@ impl Desk {
 }
 
 /// Works until nobody can send anything any more.
-pub(crate) async fn work(desk: Desk, server: Server, origin: u64, mut to_do: mpsc::Receiver<Letter>) {
+pub(crate) async fn work(
+    desk: Desk,
+    server: Server,
+    origin: u64,
+    listener: Listener,
+    mut to_do: mpsc::Receiver<Letter>,
+) {
     let clerk = Arc::new(Clerk {
         desk,
         server,
         origin,
+        listener,
         open: tokio::sync::Mutex::new(None),
         undelivered: Mutex::default(),
         at_once: Arc::new(Semaphore::new(Clerk::AT_ONCE)),
@@ -142,7 +166,7 @@ pub(crate) async fn work(desk: Desk, server: Server, origin: u64, mut to_do: mps
         }
     });
     while let Some(letter) = to_do.recv().await {
-        if matches!(letter, Letter::Decide(_)) {
+        if matches!(letter, Letter::Decide(_) | Letter::Publish(_)) {
             if decisions.try_send(letter).is_err() {
                 clerk.desk.state.dropped.fetch_add(1, Ordering::Relaxed);
             }
@@ -162,6 +186,7 @@ struct Clerk {
     server: Server,
     /// Names this process among the others.
     origin: u64,
+    listener: Listener,
     open: tokio::sync::Mutex<Option<Connection>>,
     /// Decisions that have not reached Redis yet, oldest first: they are told when it is back.
     undelivered: Mutex<VecDeque<Decided>>,
@@ -174,6 +199,8 @@ impl Clerk {
     const MAX_UNDELIVERED: usize = 1_000;
     /// Messages that are kept for processes that were away; about.
     const MAX_TOLD: usize = 10_000;
+    /// A setting that could not be written is tried again after this.
+    const TRY_AGAIN: Duration = Duration::from_millis(500);
     /// How long an answer may take here, where nobody waits.
     const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -181,6 +208,7 @@ impl Clerk {
         match letter {
             Letter::Leave(aftermath) => self.leave(aftermath).await,
             Letter::Decide(decided) => self.decide(decided).await,
+            Letter::Publish(name) => self.publish(&name).await,
             Letter::Name(name, tenant) => {
                 let key = named(name);
                 let mut adding = redis::cmd("SADD");
@@ -237,6 +265,30 @@ impl Clerk {
                 undelivered.pop_front();
             }
             undelivered.push_back(decided);
+        }
+    }
+
+    async fn publish(&self, name: &str) {
+        let settings = self.desk.settings();
+        let Some((number, value)) = settings.unwritten(name) else { return };
+        if self.run_script::<u8>(&writing(name, &value, None, self.origin)).await.is_err() {
+            let (desk, name) = (self.desk.clone(), name.to_owned());
+            tokio::spawn(async move {
+                tokio::time::sleep(Self::TRY_AGAIN).await;
+                // One that was changed again is on its way by itself.
+                if desk.settings().unwritten(&name).is_some_and(|(newest, _)| newest == number) {
+                    desk.post(Letter::Publish(name));
+                }
+            });
+            return;
+        }
+        settings.written(name, number);
+        // Somebody else may have changed it after us, and what was said of that was not heard while ours was on its way.
+        let reading = redis::cmd("HGET").arg(SETTINGS).arg(name).to_owned();
+        let kept: Result<Option<String>, _> =
+            self.run(async |connection| reading.query_async(connection).await).await;
+        if let Some(value) = kept.ok().flatten().and_then(|kept| settings.read(name, &kept)) {
+            (self.listener)(Heard::Setting { name: name.to_owned(), value });
         }
     }
 

@@ -13,6 +13,7 @@ mod listen;
 mod order;
 mod scripts;
 mod server;
+mod settings;
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -109,8 +110,9 @@ impl Fleet {
             // Whoever started us has gone on by now if this took too long.
             found.send(common).unwrap_or_default();
             let known = common.unwrap_or(secret);
-            tokio::spawn(listen::listen(server.clone(), origin, known, listener));
-            desk::work(desk, server, origin, to_do).await;
+            let ears = listen::Ears::new(desk.clone(), origin, Arc::clone(&listener));
+            tokio::spawn(listen::listen(server.clone(), known, ears));
+            desk::work(desk, server, origin, listener, to_do).await;
         };
         std::thread::Builder::new()
             .name("fleet".to_owned())
@@ -134,6 +136,11 @@ impl Fleet {
     pub fn decide(&self, tenant: u64, session: &str, decision: Decision, message: Option<String>) {
         let session = session.to_owned();
         self.desk.post(Letter::Decide(Decided { tenant, session, decision, message }));
+    }
+
+    /// A setting was changed here: every process hears of it, also one that starts later.
+    pub fn publish(&self, name: &str, value: String) {
+        self.desk.publish(name, value);
     }
 
     /// Remembers which tenant has a session of that name, by hashes.

@@ -1,13 +1,15 @@
 //! Reads what other processes say, from where it stopped.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{FromRedisValue, RedisError, Value};
 
-use crate::desk::SECRET;
+use crate::desk::{Desk, SECRET};
 use crate::order::{Heard, ORDERS};
 use crate::server::{Connection, Server};
+use crate::settings::{SETTINGS, writing};
 
 /// Is told what others say. It must not block.
 pub type Listener = Arc<dyn Fn(Heard) + Send + Sync>;
@@ -19,8 +21,7 @@ const WAIT: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Listens for as long as its runtime lives.
-pub(crate) async fn listen(server: Server, origin: u64, own_secret: [u8; 32], listener: Listener) {
-    let mut ears = Ears { origin, last: String::new(), began: String::new(), listener };
+pub(crate) async fn listen(server: Server, own_secret: [u8; 32], mut ears: Ears) {
     let mut pause = Duration::from_millis(50);
     loop {
         let listening = async {
@@ -48,7 +49,9 @@ pub(crate) async fn common_secret(
     Ok(kept.try_into().unwrap_or(own))
 }
 
-struct Ears {
+/// Who listens.
+pub(crate) struct Ears {
+    desk: Desk,
     origin: u64,
     /// The last message that was heard.
     last: String,
@@ -61,6 +64,11 @@ struct Ears {
 type Message = (String, Vec<(String, String)>);
 
 impl Ears {
+    /// Nothing was heard yet.
+    pub(crate) const fn new(desk: Desk, origin: u64, listener: Listener) -> Self {
+        Self { desk, origin, last: String::new(), began: String::new(), listener }
+    }
+
     async fn listen(&mut self, connection: &mut Connection) -> Result<(), RedisError> {
         if self.last.is_empty() {
             let (seconds, micros): (u64, u64) = redis::cmd("TIME").query_async(connection).await?;
@@ -68,6 +76,7 @@ impl Ears {
             self.began = format!("{now}-0");
             self.last = format!("{}-0", now.saturating_sub(HISTORY.as_millis() as u64));
         }
+        self.read_settings(connection).await?;
         loop {
             let mut asking = redis::cmd("XREAD");
             asking.arg("COUNT").arg(256).arg("BLOCK").arg(WAIT.as_millis() as u64);
@@ -77,21 +86,51 @@ impl Ears {
                 continue;
             }
             let streams: Vec<(String, Vec<Message>)> = FromRedisValue::from_redis_value(said)?;
+            let mut changed = BTreeSet::new();
             for (id, fields) in streams.into_iter().flat_map(|(_, messages)| messages) {
-                self.hear(id, fields);
+                changed.extend(self.hear(id, fields));
+            }
+            for name in changed {
+                let kept: Option<String> =
+                    redis::cmd("HGET").arg(SETTINGS).arg(&name).query_async(connection).await?;
+                kept.iter().for_each(|kept| self.take_in(&name, kept));
             }
         }
     }
 
-    fn hear(&mut self, id: String, fields: Vec<(String, String)>) {
+    /// Reads the newest of all settings, and brings back what Redis has lost.
+    async fn read_settings(&self, connection: &mut Connection) -> Result<(), RedisError> {
+        let all: BTreeMap<String, String> =
+            redis::cmd("HGETALL").arg(SETTINGS).query_async(connection).await?;
+        for (name, version, value) in self.desk.settings().lost_by(&all) {
+            let call = writing(&name, &value, Some(version), self.origin);
+            call.invoke_async::<u8>(connection).await?;
+        }
+        all.iter().for_each(|(name, kept)| self.take_in(name, kept));
+        Ok(())
+    }
+
+    fn take_in(&self, name: &str, kept: &str) {
+        if let Some(value) = self.desk.settings().read(name, kept) {
+            (self.listener)(Heard::Setting { name: name.to_owned(), value });
+        }
+    }
+
+    /// Takes in a message; gives the name of a setting back that was changed.
+    fn hear(&mut self, id: String, fields: Vec<(String, String)>) -> Option<String> {
         let is_old = time_of(&id) < time_of(&self.began);
         let own = self.origin.to_string();
         let is_own = fields.iter().any(|(name, value)| name == "from" && *value == own);
         self.last = id;
-        let body = fields.into_iter().find(|(name, _)| name == "body").map(|(_, body)| body);
-        if let Some(message) = body.filter(|_| !is_own) {
-            (self.listener)(Heard::Order { message, is_old });
+        let mut setting = None;
+        for (name, value) in fields {
+            match name.as_str() {
+                "body" if !is_own => (self.listener)(Heard::Order { message: value, is_old }),
+                "setting" => setting = Some(value),
+                _ => {}
+            }
         }
+        setting
     }
 }
 

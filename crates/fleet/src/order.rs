@@ -58,6 +58,13 @@ pub enum Heard {
         /// Whether it was given before this process began to listen.
         is_old: bool,
     },
+    /// A setting that another process has changed, or this one before it ended.
+    Setting {
+        /// Which it is.
+        name: String,
+        /// What it is now.
+        value: String,
+    },
     /// The secret that everybody's ids are keyed with is another than this process began with.
     Secret([u8; 32]),
 }

@@ -15,6 +15,10 @@ pub(crate) static AFTER: LazyLock<Script> =
 /// What operators and policies decide about a session.
 pub(crate) static ORDER: LazyLock<Script> = LazyLock::new(|| script(&[include_str!("scripts/order.lua")]));
 
+/// What operators change at run time.
+pub(crate) static SETTING: LazyLock<Script> =
+    LazyLock::new(|| script(&[include_str!("scripts/setting.lua")]));
+
 fn script(parts: &[&str]) -> Script {
     let mut code = include_str!("scripts/preamble.lua").to_owned();
     for part in parts {

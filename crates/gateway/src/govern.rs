@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use loopbreaker::DetectorsConfig;
 use loopbreaker_config::{Config, Policy};
-use loopbreaker_observatory::Policies;
+use loopbreaker_observatory::{Policies, SettingChange};
 use serde_json::{Value, json};
 
 use crate::state::{Shared, today};
@@ -74,6 +74,16 @@ impl Policies for Governed {
     fn thresholds_changed(&self) {
         if let Some(shared) = self.0.upgrade() {
             shared.renew_settings();
+        }
+    }
+
+    fn changed_here(&self, change: &SettingChange) {
+        let Some(shared) = self.0.upgrade() else { return };
+        if !shared.obedience.must_be_told_elsewhere() {
+            return;
+        }
+        if let (Some(fleet), Ok(value)) = (&shared.fleet, serde_json::to_string(change)) {
+            fleet.publish(&change.setting.name(), value);
         }
     }
 

@@ -11,6 +11,7 @@
 
 mod access;
 mod accounts;
+mod agreed;
 mod answer;
 mod cache;
 mod consider;

@@ -14,6 +14,7 @@ use loopbreaker_observatory::{Caller, Observatory, Options};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use crate::agreed::Agreed;
 use crate::control::json_error;
 use crate::journal::{Entry, Journal};
 use crate::obey::Obedience;
@@ -156,6 +157,12 @@ impl Running {
             Ok(response) => response.map(Reply::Observed),
             Err(_) => json_error(500, "internal", "the answer could not be made; it is in the log"),
         }
+    }
+
+    /// Follows what operators change at other processes from now on, what they changed before included.
+    pub(crate) fn agree(&self, agreed: &Arc<Agreed>) {
+        // It ends with its runtime.
+        drop(self.runtime.spawn(Arc::clone(agreed).follow(Arc::clone(&self.observatory))));
     }
 
     /// Lets operators hold and release calls from now on, those that were held before the start included.

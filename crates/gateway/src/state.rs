@@ -14,6 +14,7 @@ use loopbreaker_fleet::{Fleet, Heard};
 use loopbreaker_telemetry::{Level, Part, Telemetry};
 
 use crate::accounts::Accounts;
+use crate::agreed::Agreed;
 use crate::cache::Cache;
 use crate::fleet::AttemptIds;
 use crate::govern::{Governed, with_detectors, with_overrides};
@@ -53,6 +54,7 @@ pub(crate) struct Shared {
     /// The other processes that share our state, if there are any, and what they say.
     pub(crate) fleet: Option<Fleet>,
     pub(crate) mailbox: Arc<Mailbox>,
+    agreed: Arc<Agreed>,
     pub(crate) attempt_ids: AttemptIds,
     pub(crate) observing: Observing,
     meaning: RwLock<Option<Arc<Meaning>>>,
@@ -124,6 +126,7 @@ impl Shared {
             obedience,
             fleet,
             mailbox,
+            agreed: Arc::default(),
             attempt_ids: AttemptIds::from(random),
             observing,
             meaning: RwLock::default(),
@@ -141,6 +144,7 @@ impl Shared {
     pub(crate) fn hear(&self, heard: Heard) {
         match heard {
             Heard::Order { message, is_old } => self.obedience.hear(&message, is_old),
+            Heard::Setting { name, value } => self.agreed.hear(name, &value),
             Heard::Secret(secret) => {
                 // Whoever started while Redis was away has called sessions by other names until now.
                 self.secret.adopt(secret);
@@ -177,6 +181,9 @@ impl Shared {
             self.observing.begin(running)
         };
         running.observatory.govern(Arc::new(Governed::of(self)));
+        if self.obedience.must_be_told_elsewhere() {
+            running.agree(&self.agreed);
+        }
         // What was said before is written down with the next request that repeats it.
         self.transcripts.clear();
     }

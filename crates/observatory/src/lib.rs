@@ -13,6 +13,7 @@
 //! fails, that is a typed error for those who asked and visible in [`Health`]; nothing panics and nothing is lost that
 //! was acknowledged.
 
+mod agreed;
 mod api;
 mod audit;
 mod chores;
@@ -41,6 +42,7 @@ mod traffic;
 mod waste;
 mod writer;
 
+pub use agreed::{Setting, SettingChange};
 pub use api::{Caller, Reply};
 pub use audit::{AuditCheck, AuditEntry, verify_audit};
 pub use error::StoreError;

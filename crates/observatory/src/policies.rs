@@ -7,11 +7,13 @@ use loopbreaker::{Action, DetectorsConfig, Replay, ReplayRules, Step};
 use loopbreaker_record::{DecisionLog, TraceId};
 use serde_json::{Map, Value, json};
 
+use crate::agreed::{Setting, SettingChange};
 use crate::audit::{Deed, sha256};
 use crate::error::{StoreError, Stored};
 use crate::observatory::Observatory;
 use crate::store::Store;
 use crate::waste::as_step;
+use crate::writer::Scribe;
 
 /// Whoever has policies: the gateway.
 ///
@@ -28,6 +30,8 @@ pub trait Policies: Send + Sync {
     fn detectors(&self, spec: &Value) -> Result<DetectorsConfig, Vec<(String, String)>>;
     /// The thresholds of [`Observatory::detectors`] are others now. Told once at the start.
     fn thresholds_changed(&self) {}
+    /// An operator has changed something here, which others that keep a log of their own have to know.
+    fn changed_here(&self, _change: &SettingChange) {}
     /// Budgets against their limits: an object with `budgets`.
     fn budgets(&self) -> Value {
         json!({ "budgets": [] })
@@ -85,6 +89,13 @@ impl Governed {
     pub(crate) fn tell_thresholds(&self) {
         if let Some(policies) = self.policies() {
             policies.thresholds_changed();
+        }
+    }
+
+    /// Tells whoever has the policies what an operator has changed here.
+    pub(crate) fn tell_change(&self, change: &SettingChange) {
+        if let Some(policies) = self.policies() {
+            policies.changed_here(change);
         }
     }
 
@@ -155,29 +166,12 @@ impl Observatory {
         let (operator, name) = (operator.to_owned(), id.clone());
         let known = self
             .write(move |scribe| {
-                let mut overrides = Governed::kept(scribe.store)?;
-                let place = overrides.iter().position(|(known, _)| *known == name);
-                let before = place.map(|place| overrides.remove(place).1);
-                if before.is_none() && spec.is_none() {
-                    return Ok(false);
+                let known = scribe.keep_policy(&operator, &name, spec.clone())?;
+                if known {
+                    let change = SettingChange { setting: Setting::Policy(name), value: spec, operator };
+                    scribe.tell_others(change);
                 }
-                let hash = |spec: &Value| sha256(spec.to_string().as_bytes());
-                let deed = Deed {
-                    operator: &operator,
-                    action: "policy",
-                    reason: Some(&name),
-                    before: before.as_ref().map(hash),
-                    after: spec.as_ref().map(hash),
-                    ..Deed::default()
-                };
-                scribe.audit(deed)?;
-                overrides.extend(spec.map(|spec| (name, spec)));
-                let kept: Map<String, Value> = overrides.iter().cloned().collect();
-                scribe.store.put_setting(SETTING, &Value::Object(kept).to_string())?;
-                scribe.tell_change("policies");
-                let shared = Arc::clone(scribe.shared);
-                scribe.effects.push(Box::new(move || shared.governed.set(overrides)));
-                Ok(true)
+                Ok(known)
             })
             .await?;
         if !known {
@@ -203,6 +197,40 @@ impl Observatory {
         let count = last.unwrap_or(TRIED).clamp(1, MAX_TRIED);
         let tried = self.read(move |store| try_on(store, &detectors, count, tenant.as_deref())).await?;
         Ok(Change::Done(tried))
+    }
+}
+
+impl Scribe<'_> {
+    /// Keeps an override above the file, or takes one away; says whether there was one or is one now.
+    pub(crate) fn keep_policy(&mut self, operator: &str, name: &str, spec: Option<Value>) -> Stored<bool> {
+        let mut overrides = Governed::kept(self.store)?;
+        let place = overrides.iter().position(|(known, _)| known == name);
+        let before = place.map(|place| overrides.remove(place).1);
+        if before.is_none() && spec.is_none() {
+            return Ok(false);
+        }
+        let hash = |spec: &Value| sha256(spec.to_string().as_bytes());
+        self.audit(Deed {
+            operator,
+            action: "policy",
+            reason: Some(name),
+            before: before.as_ref().map(hash),
+            after: spec.as_ref().map(hash),
+            ..Deed::default()
+        })?;
+        overrides.extend(spec.map(|spec| (name.to_owned(), spec)));
+        let kept: Map<String, Value> = overrides.iter().cloned().collect();
+        self.store.put_setting(SETTING, &Value::Object(kept).to_string())?;
+        self.tell_change("policies");
+        let shared = Arc::clone(self.shared);
+        self.effects.push(Box::new(move || shared.governed.set(overrides)));
+        Ok(true)
+    }
+
+    /// Lets the other processes know, once it is written, what was changed here.
+    pub(crate) fn tell_others(&mut self, change: SettingChange) {
+        let shared = Arc::clone(self.shared);
+        self.effects.push(Box::new(move || shared.governed.tell_change(&change)));
     }
 }
 

@@ -5,11 +5,13 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use loopbreaker::{DetectorsConfig, Guard, RedundancyRules};
 use serde_json::{Map, Value};
 
+use crate::agreed::{Setting, SettingChange};
 use crate::audit::{Deed, sha256};
 use crate::detectors::{Problem, changed, merged, shown};
 use crate::error::{StoreError, Stored};
 use crate::observatory::Observatory;
 use crate::store::Store;
+use crate::writer::Scribe;
 
 /// What is changed above the file is kept under this name.
 const SETTING: &str = "detectors";
@@ -49,8 +51,9 @@ impl Running {
 }
 
 /// What a change leads to.
-struct Changed {
-    change: Value,
+pub(crate) struct Changed {
+    /// What stands above the file then.
+    pub(crate) change: Value,
     before: DetectorsConfig,
     after: DetectorsConfig,
 }
@@ -112,6 +115,15 @@ impl Thresholds {
         Ok(Changed { change, before, after })
     }
 
+    /// What follows when something else stands above the file, as another process says. What is not sound above ours is
+    /// kept, but not in force.
+    pub(crate) fn replaced(&self, kept: &Value, change: Option<Value>) -> Changed {
+        let written = &self.read().written;
+        let change = change.unwrap_or_else(nothing);
+        let config = |change| changed(written, change).unwrap_or_else(|_| written.clone());
+        Changed { before: config(kept), after: config(&change), change }
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Running> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,26 +149,36 @@ impl Observatory {
         let operator = operator.to_owned();
         self.write(move |scribe| {
             let kept = Thresholds::kept(scribe.store)?;
-            let Changed { change, before, after } = match scribe.shared.thresholds.with(kept, change.as_ref())
-            {
+            let changed = match scribe.shared.thresholds.with(kept, change.as_ref()) {
                 Ok(changed) => changed,
                 Err(problems) => return Ok(Err(problems)),
             };
-            let (before, after) = (shown(&before), shown(&after));
-            scribe.store.put_setting(SETTING, &change.to_string())?;
-            scribe.audit(Deed {
-                operator: &operator,
-                action: "config",
-                before: Some(sha256(before.to_string().as_bytes())),
-                after: Some(sha256(after.to_string().as_bytes())),
-                ..Deed::default()
-            })?;
-            scribe.tell_change("detectors");
-            let shared = Arc::clone(scribe.shared);
-            scribe.effects.push(Box::new(move || shared.change_thresholds(change)));
+            let value = changed.change.clone();
+            let after = scribe.keep_thresholds(&operator, changed)?;
+            scribe.tell_others(SettingChange { setting: Setting::Detectors, value: Some(value), operator });
             Ok(Ok(after))
         })
         .await
+    }
+}
+
+impl Scribe<'_> {
+    /// Keeps what stands above the file; gives the thresholds back that are in force then.
+    pub(crate) fn keep_thresholds(&mut self, operator: &str, changed: Changed) -> Stored<Value> {
+        let Changed { change, before, after } = changed;
+        let (before, after) = (shown(&before), shown(&after));
+        self.store.put_setting(SETTING, &change.to_string())?;
+        self.audit(Deed {
+            operator,
+            action: "config",
+            before: Some(sha256(before.to_string().as_bytes())),
+            after: Some(sha256(after.to_string().as_bytes())),
+            ..Deed::default()
+        })?;
+        self.tell_change("detectors");
+        let shared = Arc::clone(self.shared);
+        self.effects.push(Box::new(move || shared.change_thresholds(change)));
+        Ok(after)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Three gateways and a real Redis, alone or as a cluster: together they do what one does.
 
+mod settings;
 mod threads;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,12 +22,17 @@ fn gateways_before(url: &str, config: &str, provider: &str) -> Vec<Lab> {
 }
 
 fn joined(url: &str, config: &str, bench: impl Fn() -> Bench) -> Vec<Lab> {
-    let config = format!("state: \"{url}?timeout=5000ms\"\n{config}");
+    let config = sharing(url, config);
     let labs: Vec<Lab> = (0..3).map(|_| bench().config(&config).start()).collect();
     for lab in &labs {
         until("it has found the others", || is_whole(lab));
     }
     labs
+}
+
+/// A config with this state.
+fn sharing(url: &str, config: &str) -> String {
+    format!("state: \"{url}?timeout=5000ms\"\n{config}")
 }
 
 /// Whether nothing of a gateway's state is missing.

@@ -66,3 +66,46 @@ async fn a_session_s_name_tells_whose_it_is() {
     }
     assert!(other.fleet.tenants_of(8).await.is_empty());
 }
+
+#[tokio::test]
+async fn the_newest_of_a_setting_is_known_to_all_and_to_whoever_starts_later_and_is_told_once() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    for value in ["first", "second"] {
+        one.fleet.publish("policy/a", value.to_owned());
+    }
+    until(|| settings(&other).last().is_some_and(|(_, value)| value == "second")).await;
+    other.fleet.publish("policy/a", "third".to_owned());
+    until(|| settings(&one).last().is_some_and(|(_, value)| value == "third")).await;
+    let late = Process::join(&redis.url()).await;
+    until(|| settings(&late) == [("policy/a".to_owned(), "third".to_owned())]).await;
+    // The first two may have been written as one, and nobody tells what it was told.
+    let told: u32 = redis.command(&["XLEN", "{lb}:orders"]).parse().unwrap();
+    assert!((2..=3).contains(&told), "{told}");
+}
+
+#[tokio::test]
+async fn a_setting_that_redis_has_lost_is_brought_back_and_stays_below_a_newer_one() {
+    let mut redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    one.fleet.publish("a", "kept".to_owned());
+    one.fleet.publish("b", "old".to_owned());
+    until(|| settings(&other).len() >= 2).await;
+    redis.kill();
+    other.fleet.publish("b", "new".to_owned());
+    redis.start_again();
+    until(|| settings(&one).last().is_some_and(|(name, value)| name == "b" && value == "new")).await;
+    let late = Process::join(&redis.url()).await;
+    let all = [("a", "kept"), ("b", "new")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    until(|| settings(&late).iter().filter(|heard| all.contains(heard)).count() == 2).await;
+}
+
+/// What a process has heard of settings.
+fn settings(process: &Process) -> Vec<(String, String)> {
+    let heard = process.heard.lock().unwrap();
+    let settings = heard.iter().filter_map(|heard| match heard {
+        Heard::Setting { name, value } => Some((name.clone(), value.clone())),
+        Heard::Order { .. } | Heard::Secret(_) => None,
+    });
+    settings.collect()
+}
