@@ -328,7 +328,7 @@ impl Transcript {
         })
     }
 
-    /// A window of 64 steps has about a quarter of this.
+    /// A window of 64 steps has less than half of this.
     const MAX_CARRIED: usize = 64 * 1024;
 
     /// What both tables need for it.
@@ -369,6 +369,7 @@ impl Hasher for Hashed {
 #[cfg(test)]
 mod tests {
     use loopbreaker::{RedundancyConfig, RedundancyRules};
+    use loopbreaker_dialect::{Answer, Call, Dialect, read_request};
 
     use super::{PrefixHash, Transcript, Transcripts};
     use crate::inspect::Recent;
@@ -396,6 +397,57 @@ mod tests {
         let kept = (0..64_000).filter(|tip| transcripts.copy(*tip).is_some()).count();
         assert!(kept > 64 && kept * size_of::<Transcript>() <= 64 * 4_000, "{kept} are kept");
         assert!(transcripts.copy(63_999).is_some() && transcripts.copy(0).is_none());
+    }
+
+    /// A transcript of so many different calls, with an answer whose results are still to come.
+    fn long_transcript(rules: &RedundancyRules, calls: usize, said: &str) -> Transcript {
+        let items = (0..calls).map(|call| {
+            format!(
+                r#"{{"type":"function_call","call_id":"c{call}","name":"bash","arguments":"{{\"command\":\"sed -n {call}p src/some/long/path/file{call}.rs tests/other.rs\"}}"}},
+                {{"type":"function_call_output","call_id":"c{call}","output":"line {call} of the file"}}"#
+            )
+        });
+        let body = format!(r#"{{"input":[{}]}}"#, items.collect::<Vec<_>>().join(","));
+        let mut messages = Vec::new();
+        let read =
+            read_request(Dialect::Responses, body.as_bytes(), None, &mut |message| messages.push(message));
+        assert!(read.is_ok());
+        let mut whole = *transcript(7);
+        whole.anchor = Some(5);
+        whole.loops = LoopState::new(rules);
+        whole.loops.hear(&messages, &mut |_, _| ());
+        let call = Call { id: "c".to_owned(), tool: "bash".to_owned(), args: "{}".to_owned() };
+        whole.loops.keep_answer(Answer { text: said.to_owned(), calls: vec![call], ..Answer::default() });
+        whole
+    }
+
+    #[test]
+    fn a_transcript_that_was_carried_is_the_one_that_was_left() {
+        let rules = RedundancyRules::compile(&RedundancyConfig::default());
+        let left = long_transcript(&rules, 70, "let me see");
+        let bytes = left.save();
+        assert!((8_000..24_000).contains(&bytes.len()), "64 steps are {} bytes", bytes.len());
+        let carried = Transcript::load(7, &bytes, &rules).unwrap();
+        assert_eq!(format!("{carried:?}"), format!("{left:?}"));
+        assert!(Transcript::load(7, &bytes[..bytes.len() - 1], &rules).is_none(), "it was cut");
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_carried() {
+        let rules = RedundancyRules::compile(&RedundancyConfig::default());
+        assert!(long_transcript(&rules, 3, &"so ".repeat(30_000)).save().is_empty());
+    }
+
+    #[test]
+    fn what_another_process_left_is_taken_over_unless_this_one_is_further() {
+        let (transcripts, rules) =
+            (Transcripts::new(1 << 20), RedundancyRules::compile(&RedundancyConfig::default()));
+        let steps = || transcripts.copy(7).map(|kept| kept.loops.steps());
+        assert!(!transcripts.has(7));
+        for (left, kept) in [(3, 3), (5, 5), (4, 5)] {
+            transcripts.take_over(long_transcript(&rules, left, ""));
+            assert_eq!(steps(), Some(kept));
+        }
     }
 
     #[test]
