@@ -138,7 +138,9 @@ impl<T: Saved> Saved for Option<T> {
 impl<T: Saved> Saved for Vec<T> {
     fn save(&self, out: &mut Vec<u8>) {
         self.len().save(out);
-        self.iter().for_each(|value| value.save(out));
+        for value in self {
+            value.save(out);
+        }
     }
 
     fn load(from: &mut &[u8]) -> Option<Self> {
@@ -150,7 +152,9 @@ impl<T: Saved> Saved for Vec<T> {
 impl<T: Saved> Saved for std::collections::VecDeque<T> {
     fn save(&self, out: &mut Vec<u8>) {
         self.len().save(out);
-        self.iter().for_each(|value| value.save(out));
+        for value in self {
+            value.save(out);
+        }
     }
 
     fn load(from: &mut &[u8]) -> Option<Self> {
@@ -160,7 +164,9 @@ impl<T: Saved> Saved for std::collections::VecDeque<T> {
 
 impl<T: Saved + Copy + Default, const LENGTH: usize> Saved for [T; LENGTH] {
     fn save(&self, out: &mut Vec<u8>) {
-        self.iter().for_each(|value| value.save(out));
+        for value in self {
+            value.save(out);
+        }
     }
 
     fn load(from: &mut &[u8]) -> Option<Self> {

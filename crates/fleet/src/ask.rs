@@ -226,9 +226,10 @@ impl FromRedisValue for Told {
             (Vec<u8>, bool, Vec<u32>),
             (bool, Vec<(u64, u64, u8)>, u64),
         );
+        type ThreadFields = (Option<Vec<u8>>, Vec<(Vec<u8>, u32)>);
         let Value::Array(mut fields) = value else { return Err("the answer is no list".into()) };
         // What was asked about a thread comes last, where something was.
-        let (window, kept): (Option<Vec<u8>>, Vec<(Vec<u8>, u32)>) = match fields.len() {
+        let (window, kept): ThreadFields = match fields.len() {
             13 => (None, Vec::new()),
             15 => FromRedisValue::from_redis_value(Value::Array(fields.split_off(13)))?,
             _ => return Err("the answer has neither thirteen fields nor fifteen".into()),

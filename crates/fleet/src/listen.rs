@@ -93,7 +93,9 @@ impl Ears {
             for name in changed {
                 let kept: Option<String> =
                     redis::cmd("HGET").arg(SETTINGS).arg(&name).query_async(connection).await?;
-                kept.iter().for_each(|kept| self.take_in(&name, kept));
+                if let Some(kept) = kept {
+                    self.take_in(&name, &kept);
+                }
             }
         }
     }
@@ -106,7 +108,9 @@ impl Ears {
             let call = writing(&name, &value, Some(version), self.origin);
             call.invoke_async::<u8>(connection).await?;
         }
-        all.iter().for_each(|(name, kept)| self.take_in(name, kept));
+        for (name, kept) in &all {
+            self.take_in(name, kept);
+        }
         Ok(())
     }
 

@@ -96,9 +96,10 @@ impl Asked {
         let window = self.told.as_mut().and_then(|told| told.window.take());
         let carried =
             self.ask.thread.zip(window).and_then(|(thread, window)| Transcript::load(thread, &window, rules));
-        let is_there = carried.is_some();
-        carried.into_iter().for_each(|transcript| shared.transcripts.take_over(transcript));
-        is_there
+        carried.is_some_and(|transcript| {
+            shared.transcripts.take_over(transcript);
+            true
+        })
     }
 
     /// The loops of a request and their strikes: the higher of what it shows and what the others have kept.

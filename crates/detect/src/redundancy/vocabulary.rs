@@ -37,7 +37,9 @@ impl Saved for Kept {
         match self {
             Self::Few { len, words } => {
                 out.push(*len);
-                words[..usize::from(*len)].iter().for_each(|word| word.save(out));
+                for word in &words[..usize::from(*len)] {
+                    word.save(out);
+                }
             }
             Self::Many(place) => {
                 out.push(u8::MAX);
