@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::RedisError;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::after::Aftermath;
 use crate::ask::{Ask, Told};
@@ -18,6 +18,8 @@ pub struct Link {
     limit: Duration,
     desk: Desk,
     open: Mutex<Option<Connection>>,
+    /// Whether it was tried for the first time, with whatever success.
+    tried: watch::Sender<bool>,
     /// Somebody has found that it is gone.
     lost: Arc<Notify>,
 }
@@ -31,14 +33,15 @@ impl std::fmt::Debug for Link {
 impl Link {
     /// A link that connects in the background of this runtime.
     pub(crate) fn open(server: Server, limit: Duration, desk: Desk) -> Arc<Self> {
-        let link = Arc::new(Self { server, limit, desk, open: Mutex::new(None), lost: Arc::default() });
+        let (open, tried) = (Mutex::default(), watch::Sender::new(false));
+        let link = Arc::new(Self { server, limit, desk, open, tried, lost: Arc::default() });
         tokio::spawn(maintain(Arc::downgrade(&link)));
         link
     }
 
     /// Asks. `None` when there is no answer within the limit: whoever asks goes on with what it knows itself.
     pub async fn ask(&self, ask: &Ask) -> Option<Told> {
-        let mut connection = self.connection()?;
+        let mut connection = self.connection_at_last().await?;
         let mut call = ASK.key(prefix(ask.tenant));
         ask.write(&mut call);
         let mut asking: std::pin::Pin<Box<dyn Future<Output = Result<Told, RedisError>> + Send>> =
@@ -85,6 +88,17 @@ impl Link {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The first requests of a process may come before its first connection is there: they wait for it within the
+    /// limit. Later nobody waits.
+    async fn connection_at_last(&self) -> Option<Connection> {
+        if !*self.tried.borrow() {
+            let mut tried = self.tried.subscribe();
+            // When it takes too long there is no connection, which is all that matters.
+            drop(tokio::time::timeout(self.limit, tried.wait_for(|tried| *tried)).await);
+        }
+        self.connection()
+    }
+
     fn lose(&self, reason: &str) {
         let was_open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take().is_some();
         if was_open {
@@ -126,6 +140,7 @@ async fn maintain(link: std::sync::Weak<Link>) {
             Ok(Ok(connection)) => {
                 *link.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
                 link.desk.came_back();
+                link.tried.send_replace(true);
                 pause = FIRST_PAUSE;
                 let lost = Arc::clone(&link.lost);
                 drop(link);
@@ -133,11 +148,15 @@ async fn maintain(link: std::sync::Weak<Link>) {
             }
             Ok(Err(reason)) => {
                 link.desk.is_away(&reason);
+                link.tried.send_replace(true);
                 drop(link);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            Err(_) => link.desk.is_away("no connection within 3 s"),
+            Err(_) => {
+                link.desk.is_away("no connection within 3 s");
+                link.tried.send_replace(true);
+            }
         }
     }
 }

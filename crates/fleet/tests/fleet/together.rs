@@ -17,6 +17,14 @@ async fn leave(process: &Process, aftermath: Aftermath, is_written: impl AsyncFn
 }
 
 #[tokio::test]
+async fn the_first_request_waits_for_the_first_connection() {
+    let redis = Redis::start();
+    let process = Process::join_with(&redis.url(), super::PATIENT);
+    assert!(!process.link.is_there(), "nothing has run since it was opened");
+    assert!(process.ask(&transcript(1, &[10])).await.is_new);
+}
+
+#[tokio::test]
 async fn a_transcript_goes_on_forks_and_is_recognised_after_compaction_at_any_process() {
     let redis = Redis::start();
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
