@@ -16,8 +16,8 @@ fuzz_target!(|text: &str| match Config::parse(text) {
     }
     Err(problems) => {
         assert!(!problems.is_empty());
-        // In YAML a lone carriage return ends a line, too.
-        let lines = text.replace("\r\n", "\n").split(['\n', '\r']).count() as u64;
+        // In YAML a lone carriage return ends a line, too, and the end of the text is the beginning of another one.
+        let lines = text.replace("\r\n", "\n").split(['\n', '\r']).count() as u64 + 1;
         for problem in problems {
             assert!((1..=lines).contains(&problem.line), "{problem} in {lines} lines");
             assert!(problem.column >= 1 && !problem.message.is_empty(), "{problem}");
