@@ -65,6 +65,10 @@ pub fn effect_of_call(tool: &str, args: Option<&str>, config: &RedundancyConfig)
 /// assert!(!asks_in_words("bash", Some("cd project && conda env create -f environment.yml"), &config));
 /// ```
 pub fn asks_in_words(tool: &str, args: Option<&str>, config: &RedundancyConfig) -> bool {
+    // Most arguments are no sentences, which is seen without reading them.
+    if args.is_none_or(|args| args.bytes().filter(|byte| *byte == b' ').count() < SENTENCE) {
+        return false;
+    }
     let declared = best_match(config.tools(), tool).and_then(|(_, profile)| profile.effect);
     with_call(tool, args, &[], |_, canonical| {
         let facts = CallFacts::read(tool, canonical, declared);
@@ -182,8 +186,11 @@ fn is_prose(canonical: &[u8]) -> bool {
         spaces += usize::from(*byte == b' ');
         signs += usize::from(IS_SIGN[usize::from(*byte)]);
     }
-    spaces >= 5 && signs * 12 < canonical.len()
+    spaces >= SENTENCE && signs * 12 < canonical.len()
 }
+
+/// Spaces in the shortest text that is worth to be called a sentence.
+const SENTENCE: usize = 5;
 
 /// Which bytes are signs: no letters, no digits, and nothing that sentences need.
 const IS_SIGN: [bool; 256] = {
