@@ -79,6 +79,8 @@ pub(crate) struct Session {
     account: SessionKey,
     /// Where its last requests ended, newest first.
     tips: [u128; Session::TIPS],
+    /// Hashes of the last messages of its last requests, newest first, by which a compacted transcript is recognised.
+    tails: [u128; Session::TAILS],
     /// The last answer that a client may name instead of repeating what led to it; 0: none.
     answer: u128,
     /// The first transcript that was seen of it.
@@ -120,6 +122,8 @@ pub(crate) enum AfterRefusal {
 
 impl Session {
     const TIPS: usize = 3;
+    /// The request before the last one counts too: the last may have been the agent's own wish for a summary.
+    const TAILS: usize = 2;
     /// More loops than this in one session: those that were struck first are forgotten.
     const MAX_STRIKES: usize = 8;
 
@@ -127,6 +131,7 @@ impl Session {
         Self {
             account,
             tips: [tip, 0, 0],
+            tails: [0; Self::TAILS],
             answer: 0,
             first_tip: tip,
             name: RunName { tenant: 0, session: 0 },
@@ -296,27 +301,28 @@ impl Sessions {
     const MAX_LOOK_BACK: usize = 64;
 
     fn touch(&self, located: Located, tip: u128, tail: Option<u128>, now: Timestamp) -> Located {
-        let mut forgotten = None;
+        let mut forgotten = [0; 2];
         let is_new = {
             let mut table = self.table(located.key.0);
-            if let Some(session) = table.get(located.key.0) {
-                session.last_seen = now;
-                if !session.tips.contains(&tip) {
-                    forgotten = Some(session.tips[Session::TIPS - 1]).filter(|tip| *tip != 0);
-                    session.tips.rotate_right(1);
-                    session.tips[0] = tip;
-                }
-                false
-            } else {
+            let is_new = table.get(located.key.0).is_none();
+            if is_new {
                 if table.len() >= self.max_per_shard {
                     table.pop_oldest();
                 }
                 table.put(located.key.0, Session::new(located.account, tip, now));
-                true
             }
+            if let Some(session) = table.get(located.key.0) {
+                session.last_seen = now;
+                forgotten = [newest(&mut session.tips, tip), newest(&mut session.tails, tail.unwrap_or(0))];
+            }
+            is_new
         };
-        if let Some(tip) = forgotten {
-            lock(&self.ends[(tip as usize) % Self::SHARDS]).remove(tip);
+        for link in forgotten.into_iter().filter(|link| *link != 0) {
+            let mut table = lock(&self.ends[(link as usize) % Self::SHARDS]);
+            // Another session may end with the same words.
+            if table.peek(link) == Some(&located.key) {
+                table.remove(link);
+            }
         }
         self.ends_at(tip, located);
         if let Some(tail) = tail {
@@ -350,6 +356,15 @@ impl Sessions {
     fn table(&self, key: u128) -> MutexGuard<'_, Recency<Session>> {
         lock(&self.runs[(key as usize) % Self::SHARDS])
     }
+}
+
+/// Puts a link in front of others, unless it is none or there already; says which one had to go, 0 for none.
+fn newest<const N: usize>(links: &mut [u128; N], link: u128) -> u128 {
+    if link == 0 || links.contains(&link) {
+        return 0;
+    }
+    links.rotate_right(1);
+    std::mem::replace(&mut links[0], link)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

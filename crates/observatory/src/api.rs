@@ -167,7 +167,7 @@ impl Observatory {
         let answered = match route {
             Route::Ingest => return self.take_logs(request, caller).await,
             Route::Events => return self.stream_events(request.headers(), &query, caller),
-            Route::Export => return self.stream_export(&query, caller),
+            Route::Export => return self.stream_export(&query, caller).await,
             Route::Sessions => self.list_sessions(&query, caller).await,
             Route::Session => self.show_session(&id, &query, caller).await,
             Route::Steps => self.show_steps(&id, &query, caller).await,

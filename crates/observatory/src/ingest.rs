@@ -1,6 +1,5 @@
 //! One log on its way in: known or new, whose session, which place in the graph, which score.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use loopbreaker::{Decision, Entropy, EntropyAlert, EntropyEvent, EntropyLevel, EntropyReading};
@@ -69,13 +68,11 @@ impl Refusal {
 pub(crate) struct LiveSession {
     pub(crate) row: Session,
     entropy: Entropy,
-    /// Calls that are under way, with their words.
-    pub(crate) open: HashMap<TraceId, DecisionLog>,
 }
 
 impl LiveSession {
     fn new(row: Session) -> Self {
-        Self { row, entropy: Entropy::default(), open: HashMap::new() }
+        Self { row, entropy: Entropy::default() }
     }
 }
 
@@ -223,7 +220,7 @@ impl Scribe<'_> {
                 self.tell_entropy(tenant_name, &name, id, &log, reported, reading)?;
                 self.watch(id, stored, &original, tells)?;
             }
-            None => self.remember_open(id, original)?,
+            None => self.remember_open(id, original, text.len()),
         }
         if log.is_terminal() {
             self.count_open_steps(id)?;

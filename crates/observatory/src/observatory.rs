@@ -1,6 +1,6 @@
 //! The observatory as a whole: what it is opened with, and what can be asked of it.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::orders::{Given, OrderRefused};
 use crate::policies::Governed;
 use crate::rates::Rates;
 use crate::readers::Readers;
-use crate::store::{Session, Store};
+use crate::store::{SearchFilter, Session, Store};
 use crate::thresholds::Thresholds;
 use crate::writer::{EVENT_SETTING, Pending, Scribe, Writer};
 
@@ -69,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) max_age: i64,
     pub(crate) max_bytes: u64,
     pub(crate) thresholds: Thresholds,
+    /// Steps that are kept and cannot be found by their words yet.
+    pub(crate) unindexed: AtomicUsize,
     held: Mutex<Vec<Held>>,
     next_retention: AtomicI64,
     clock: Arc<dyn Fn() -> i64 + Send + Sync>,
@@ -172,6 +174,8 @@ impl Observatory {
             max_bytes: options.max_bytes,
             thresholds: Thresholds::new(options.detectors, opened.thresholds),
             held: Mutex::new(held),
+            // Earlier processes may have left some.
+            unindexed: AtomicUsize::new(1),
             next_retention: AtomicI64::new(0),
             clock: options.clock,
         });
@@ -379,6 +383,15 @@ impl Observatory {
     }
 
     /// Reads on a thread for that, beside the writer.
+    /// Sees to it that what was answered before can be found by its words. A store that takes long over it, or fails,
+    /// is searched as it is.
+    pub(crate) async fn index_words_for(&self, filter: &SearchFilter) {
+        if filter.text.is_some() && self.shared.unindexed.load(Ordering::Acquire) > 0 {
+            let indexed = self.writer.submit(|scribe| scribe.store.index_words());
+            drop(tokio::time::timeout(INDEXED_WITHIN, indexed).await);
+        }
+    }
+
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Store) -> Stored<T> + Send + 'static,
@@ -427,3 +440,5 @@ fn sender_of(payload: &[u8]) -> String {
 
 /// Streams that may be open at once.
 const MAX_STREAMS: usize = 1_000;
+/// How long a search waits for words of new steps: longer than a commit takes, shorter than anybody notices.
+const INDEXED_WITHIN: Duration = Duration::from_millis(250);

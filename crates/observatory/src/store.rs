@@ -10,6 +10,7 @@ mod sessions;
 mod shared_events;
 mod steps;
 mod sums;
+mod words;
 
 pub(crate) use shared_events::SharedEvent;
 
@@ -21,34 +22,37 @@ use serde_json::Value;
 use crate::database::{Database, Param, Row};
 use crate::error::Stored;
 use known::Known;
+use words::Words;
 
 /// A connection to what is kept.
 pub(crate) struct Store {
     db: Box<dyn Database>,
-    /// Steps of this transaction whose words are not in the index yet.
-    unindexed: Vec<(i64, [Box<str>; 5])>,
+    /// Steps whose words are not in the index yet.
+    words: Words,
     /// What need not be asked for again, from the first transaction on.
     known: Option<Known>,
 }
 
 impl Store {
     pub(crate) fn new(db: impl Database + 'static) -> Self {
-        Self { db: Box::new(db), unindexed: Vec::new(), known: None }
+        Self { db: Box::new(db), words: Words::default(), known: None }
     }
 
     pub(crate) fn begin(&mut self) -> Stored<()> {
         self.db.begin()?;
         self.known.get_or_insert_default();
-        Ok(())
+        self.recall_words()
     }
 
     pub(crate) fn commit(&mut self) -> Stored<()> {
-        self.index_new()?;
+        if self.words_are_due() {
+            self.index_words()?;
+        }
         self.db.commit()
     }
 
     pub(crate) fn rollback(&mut self) {
-        self.unindexed.clear();
+        self.words.forget();
         // What it knew may have been thought in this transaction only.
         self.known = None;
         self.db.rollback();

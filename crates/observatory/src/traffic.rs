@@ -1,5 +1,6 @@
 //! Traffic of a gateway as decision logs: noted without waiting, completed when the results come.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +69,9 @@ pub struct Verdict {
     pub message: Option<String>,
 }
 
+/// Calls that are under way and whose words are kept in memory: with logs of this length they are 32 MB at most.
+pub(crate) const MAX_OPEN: NonZeroUsize = NonZeroUsize::new(4_096).unwrap();
+const MAX_OPEN_BYTES: usize = 8 << 10;
 /// A store that needs longer for what waits is broken.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -213,7 +217,7 @@ impl Scribe<'_> {
         log.action.status = status;
         log.action.tool_output_summary = output.map(|text| redact_text(text, self.shared.keep_prompts));
         // Detectors see what was really said, as far as it is still there.
-        let original = self.live(known.session)?.open.remove(&known.trace);
+        let original = self.open.pop(&(known.session, known.trace));
         let seen = match original {
             Some(mut original) => {
                 original.action.status = status;
@@ -260,6 +264,7 @@ impl Scribe<'_> {
     /// The session ends: what has no result will have none, and counts as it is.
     pub(crate) fn count_open_steps(&mut self, session: i64) -> Stored<()> {
         for known in self.store.open_steps(session)? {
+            self.open.pop(&(session, known.trace));
             if let Ok(log) = serde_json::from_str(&known.log) {
                 self.count(&known, log)?;
             }
@@ -334,15 +339,12 @@ impl Scribe<'_> {
         }
     }
 
-    /// Keeps the words of an open step until its result comes.
-    pub(crate) fn remember_open(&mut self, session: i64, log: DecisionLog) -> Stored<()> {
-        /// Calls of one session that are under way at once.
-        const MAX_OPEN: usize = 64;
-        let open = &mut self.live(session)?.open;
-        if open.len() < MAX_OPEN {
-            open.insert(log.meta.trace_id, log);
+    /// Keeps the words of an open step until its result comes, unless they are many: the store has them too, but for
+    /// what was masked. `written` is how long it is there.
+    pub(crate) fn remember_open(&mut self, session: i64, log: DecisionLog, written: usize) {
+        if written <= MAX_OPEN_BYTES {
+            self.open.put((session, log.meta.trace_id), log);
         }
-        Ok(())
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Watch {
 struct Seen {
     id: i64,
     trace: TraceId,
+    /// It is marked as a redundant repeat: the next finding is about the same steps and one more.
+    marked: bool,
 }
 
 impl Watch {
@@ -67,7 +69,7 @@ impl Watch {
             self.steps.pop_front();
             self.before += 1;
         }
-        self.steps.push_back(Seen { id, trace: log.meta.trace_id });
+        self.steps.push_back(Seen { id, trace: log.meta.trace_id, marked: false });
         let mut findings = self.detector.observe(&as_step(log).in_round(self.round));
         if parent.is_none() {
             findings.extend(self.detector.end_round());
@@ -77,6 +79,19 @@ impl Watch {
 
     fn seen(&self, index: usize) -> Option<Seen> {
         self.steps.get(index.checked_sub(self.before)?).copied()
+    }
+
+    /// Those of some steps that were not marked before, which they are from now on.
+    fn mark(&mut self, steps: impl Iterator<Item = usize>) -> Vec<i64> {
+        let places = steps.filter_map(|index| index.checked_sub(self.before));
+        let mut new = Vec::new();
+        for place in places {
+            if let Some(seen) = self.steps.get_mut(place).filter(|seen| !seen.marked) {
+                seen.marked = true;
+                new.push(seen.id);
+            }
+        }
+        new
     }
 
     /// Whether this loop has not been told yet.
@@ -131,13 +146,12 @@ impl Scribe<'_> {
         let mut wasted = Vec::new();
         let mut told = Vec::new();
         for finding in findings.iter().filter(|finding| finding.severity == Severity::Loop) {
-            let evidence: Vec<Seen> =
-                finding.evidence.iter().filter_map(|index| watch.seen(*index)).collect();
-            let first = finding.period.saturating_sub(finding.evidence.len() - evidence.len());
-            wasted.extend(evidence.iter().skip(first).map(|seen| seen.id));
+            // All but the first occurrence.
+            wasted.extend(watch.mark(finding.evidence.iter().copied().skip(finding.period)));
             let news = watch.is_news(finding);
             if tells {
-                let traces: Vec<TraceId> = evidence.iter().map(|seen| seen.trace).collect();
+                let evidence = finding.evidence.iter().filter_map(|index| watch.seen(*index));
+                let traces: Vec<TraceId> = evidence.map(|seen| seen.trace).collect();
                 told.push((news, own_finding(finding, &traces)));
             }
         }

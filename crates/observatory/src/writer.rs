@@ -3,11 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use loopbreaker_record::{DecisionLog, TraceId};
 use lru::LruCache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -17,6 +19,7 @@ use crate::hitl::{OrderGiven, Pause};
 use crate::ingest::LiveSession;
 use crate::observatory::Shared;
 use crate::store::{SharedEvent, Store};
+use crate::traffic::MAX_OPEN;
 use crate::waste::Watch;
 
 /// Hands work to the thread.
@@ -52,6 +55,8 @@ pub(crate) struct Scribe<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) live: &'a mut LruCache<i64, LiveSession>,
     pub(crate) watches: &'a mut LruCache<i64, Watch>,
+    /// Calls that are under way, with their words, by session and step.
+    pub(crate) open: &'a mut LruCache<(i64, TraceId), DecisionLog>,
     /// What to tell once it is committed.
     pub(crate) drafts: Vec<Draft>,
     /// What else to do then, before anybody is answered.
@@ -201,6 +206,7 @@ struct Desk {
     shared: Arc<Shared>,
     live: LruCache<i64, LiveSession>,
     watches: LruCache<i64, Watch>,
+    open: LruCache<(i64, TraceId), DecisionLog>,
     /// Event numbers up to this one are set aside.
     reserved: u64,
     last_tick: Instant,
@@ -214,6 +220,7 @@ impl Desk {
             shared,
             live: LruCache::new(MAX_LIVE),
             watches: LruCache::new(MAX_WATCHED),
+            open: LruCache::new(MAX_OPEN),
             reserved,
             last_tick: Instant::now(),
         }
@@ -246,6 +253,8 @@ impl Desk {
                         Ok(())
                     });
                     self.commit(&mut [Envelope { job, place: None, reason: None }].into());
+                } else if self.store.words_are_due() {
+                    self.commit(&mut VecDeque::new());
                 }
             }
         }
@@ -272,6 +281,7 @@ impl Desk {
                     }
                 }
                 self.shared.store_works();
+                self.shared.unindexed.store(self.store.unindexed(), Ordering::Release);
                 for reply in replies {
                     reply();
                 }
@@ -305,6 +315,7 @@ impl Desk {
             shared: &self.shared,
             live: &mut self.live,
             watches: &mut self.watches,
+            open: &mut self.open,
             drafts: Vec::new(),
             effects: Vec::new(),
             changed: Vec::new(),
@@ -388,6 +399,7 @@ impl Desk {
     fn forget_all(&mut self) {
         self.live.clear();
         self.watches.clear();
+        self.open.clear();
         self.store.forget_places();
     }
 }

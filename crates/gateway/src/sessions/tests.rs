@@ -69,6 +69,40 @@ fn a_compacted_transcript_is_recognised_by_what_was_said_last() {
 }
 
 #[test]
+fn a_summary_asked_for_before_compaction_does_not_hide_what_was_said_last() {
+    let sessions = Sessions::new(1_000);
+    let long = locate(&sessions, "uatbtct");
+    assert_eq!(locate(&sessions, "uatbtctaQ").key, long.key, "the agent asks for a summary");
+    assert_eq!(locate(&sessions, "Sbtctdt").key, long.key);
+}
+
+#[test]
+fn a_long_run_leaves_no_more_behind_than_a_short_one() {
+    let sessions = Sessions::new(1_000);
+    let ends = || sessions.ends.iter().map(|table| super::lock(table).len()).sum::<usize>();
+    let messages: String = ('a'..='z').chain('A'..='Z').collect();
+    for length in (6..=10).step_by(2) {
+        locate(&sessions, &messages[..length]);
+    }
+    let short = ends();
+    for length in (12..=52).step_by(2) {
+        locate(&sessions, &messages[..length]);
+    }
+    assert_eq!((short, ends(), sessions.len()), (Session::TIPS + Session::TAILS, short, 1));
+}
+
+#[test]
+fn words_that_two_sessions_end_with_are_not_forgotten_with_one_of_them() {
+    let sessions = Sessions::new(1_000);
+    locate(&sessions, "xabcd");
+    let other = locate(&sessions, "yabcd");
+    for messages in ["xabcdef", "xabcdefgh", "xabcdefghij"] {
+        locate(&sessions, messages);
+    }
+    assert_eq!(locate(&sessions, "Sabcd").key, other.key);
+}
+
+#[test]
 fn a_restarted_gateway_gives_the_same_session_to_the_same_first_words() {
     assert_eq!(locate(&Sessions::new(10), "uat").key, locate(&Sessions::new(10), "uatatat").key);
 }

@@ -153,6 +153,7 @@ impl Observatory {
     pub(super) async fn search(&self, query: &Query, caller: &Caller) -> Answered {
         let filter = search_filter(query, caller)?;
         let started = Instant::now();
+        self.index_words_for(&filter).await;
         let Page { rows, next } = self.read(move |store| store.search(&filter)).await?;
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(json_reply(200, &json!({ "results": rows, "next": next, "took_ms": took })))

@@ -58,7 +58,7 @@ impl Observatory {
         streamed("text/event-stream", body)
     }
 
-    pub(super) fn stream_export(&self, query: &Query, caller: &Caller) -> Response<Reply> {
+    pub(super) async fn stream_export(&self, query: &Query, caller: &Caller) -> Response<Reply> {
         let filter = match search_filter(query, caller) {
             Ok(filter) => filter,
             Err(refusal) => return *refusal,
@@ -66,6 +66,7 @@ impl Observatory {
         let Ok(place) = Arc::clone(&self.streams).try_acquire_owned() else {
             return error(503, "busy", "too many streams are open");
         };
+        self.index_words_for(&filter).await;
         let (chunks, body) = mpsc::channel(4);
         let readers = Arc::clone(&self.readers);
         tokio::spawn(async move {

@@ -106,7 +106,7 @@ impl Store {
         values.extend(words.as_deref().map(Param::Text));
         let id = self.db.insert(&sql, &values)?;
         if words.is_none() {
-            self.index(id, &step.texts)?;
+            self.add_words(id, &step.texts)?;
         }
         if let Some(known) = &mut self.known {
             known.add_step(KnownStep {
@@ -144,12 +144,11 @@ impl Store {
             let (level, log) = (done.level.to_owned(), done.log.to_owned());
             known.add_step(KnownStep { level, log, open: false, ..step.clone() });
         }
-        self.forget_words(step.id, step.id)?;
+        self.change_words(step, &done.texts)?;
         self.execute(
             "UPDATE steps SET status = ?2, level = ?3, log = ?4, open = 0 WHERE id = ?1",
             values![step.id, done.status, done.level, done.log],
         )?;
-        self.index(step.id, &done.texts)?;
         self.execute(
             "UPDATE agents SET level = ?1
              WHERE (tenant, cluster, agent) IN (SELECT tenant, cluster, agent FROM steps WHERE id = ?2)",
@@ -207,46 +206,6 @@ impl Store {
                 last_at = CASE WHEN excluded.last_at > hand_offs.last_at THEN excluded.last_at
                     ELSE hand_offs.last_at END",
             values![tenant, cluster, from, to, latency, at, session],
-        )
-        .map(drop)
-    }
-
-    /// Makes the words of a step findable, at the latest with the commit.
-    fn index(&mut self, step: i64, texts: &Texts<'_>) -> Stored<()> {
-        let Texts { intent, reasoning, tool, input, output } = *texts;
-        if self.db.flavour() == Flavour::Sqlite {
-            let words = [intent, reasoning, tool, input, output].map(Box::from);
-            self.unindexed.push((step, words));
-            return Ok(());
-        }
-        let words = super::search::words_to_index(&[intent, reasoning, tool, input, output]);
-        let sql = "UPDATE steps SET search = to_tsvector('simple', ?2) WHERE id = ?1";
-        self.execute(sql, values![step, &words]).map(drop)
-    }
-
-    /// Puts the words of new steps into the index. All of a transaction at once: other statements in between would
-    /// make the index write what it has gathered so far, each time as a small index of its own.
-    pub(super) fn index_new(&mut self) -> Stored<()> {
-        for (step, [intent, reasoning, tool, input, output]) in std::mem::take(&mut self.unindexed) {
-            let sql = "INSERT INTO search (rowid, intent, reasoning, tool, input, output)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            self.execute(sql, values![step, &*intent, &*reasoning, &*tool, &*input, &*output])?;
-        }
-        Ok(())
-    }
-
-    /// Takes the words of some steps out of the index, as they were put in; the steps themselves are still there.
-    pub(super) fn forget_words(&mut self, first: i64, last: i64) -> Stored<()> {
-        if self.db.flavour() == Flavour::Postgres {
-            // They are a column of the step.
-            return Ok(());
-        }
-        self.index_new()?;
-        self.execute(
-            "INSERT INTO search (search, rowid, intent, reasoning, tool, input, output)
-             SELECT 'delete', id, intent, reasoning, tool, input, output FROM search_text
-             WHERE id BETWEEN ?1 AND ?2",
-            values![first, last],
         )
         .map(drop)
     }

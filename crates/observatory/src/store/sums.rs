@@ -6,7 +6,7 @@ use loopbreaker_record::Moment;
 use serde_json::{Value, json};
 
 use super::{CostBy, CostFilter, Store};
-use crate::database::values;
+use crate::database::{Param, Row, values};
 use crate::error::Stored;
 use crate::graph;
 
@@ -143,20 +143,26 @@ impl Store {
     /// How many sessions are in which state: those that did something within a day, and all that are held.
     pub(crate) fn count_sessions(&mut self, tenant: Option<&str>, now: i64) -> Stored<BTreeMap<String, u64>> {
         let of_tenant = "(CAST(?1 AS TEXT) IS NULL OR s.tenant IN (SELECT id FROM tenants WHERE name = ?1))";
+        let values: &[Param<'_>] = values![tenant, now - DAY];
+        // Only what stands in the index on times: sessions are many.
         let sql = format!(
-            "SELECT CASE WHEN p.session IS NOT NULL THEN 'paused' WHEN s.ended = 1 THEN 'ended'
-                WHEN s.level = 'normal' THEN 'active' ELSE s.level END, count(*)
-             FROM sessions s LEFT JOIN pauses p ON p.session = s.id
-             WHERE s.last_at >= ?2 AND {of_tenant} GROUP BY 1"
+            "SELECT s.level, s.ended, count(*) FROM sessions s WHERE s.last_at >= ?2 AND {of_tenant} GROUP BY 1, 2"
         );
-        let counted = self.all(&sql, values![tenant, now - DAY], |row| Ok((row.text(0)?, row.count(1)?)))?;
-        let mut counted: BTreeMap<String, u64> = counted.into_iter().collect();
+        let mut counted = BTreeMap::<String, u64>::new();
+        for (state, count) in self.all(&sql, values, |row| Ok((state_of(row)?, row.count(2)?)))? {
+            *counted.entry(state).or_default() += count;
+        }
+        // Those that are held are few.
         let sql = format!(
-            "SELECT count(*) FROM pauses p JOIN sessions s ON s.id = p.session
-             WHERE s.last_at < ?2 AND {of_tenant}"
+            "SELECT s.level, s.ended, CASE WHEN s.last_at >= ?2 THEN 1 ELSE 0 END
+             FROM pauses p JOIN sessions s ON s.id = p.session WHERE {of_tenant}"
         );
-        let older = self.one(&sql, values![tenant, now - DAY], |row| row.count(0))?;
-        *counted.entry("paused".to_owned()).or_default() += older.unwrap_or(0);
+        for (state, is_counted) in self.all(&sql, values, |row| Ok((state_of(row)?, row.flag(2)?)))? {
+            *counted.entry("paused".to_owned()).or_default() += 1;
+            if is_counted && let Some(others) = counted.get_mut(&state) {
+                *others -= 1;
+            }
+        }
         Ok(counted)
     }
 
@@ -189,6 +195,16 @@ impl Store {
             "SELECT kind, CAST(avg(rounds) AS DOUBLE PRECISION) FROM loops WHERE stopped = 0 GROUP BY kind";
         Ok(self.all(sql, &[], |row| Ok((row.text(0)?, row.real(1)?)))?.into_iter().collect())
     }
+}
+
+/// What a session is counted as by its level and whether it has ended, the first columns of a row.
+fn state_of(row: &Row) -> Stored<String> {
+    Ok(match (row.flag(1)?, row.str(0)?) {
+        (true, _) => "ended",
+        (false, "normal") => "active",
+        (false, level) => level,
+    }
+    .to_owned())
 }
 
 fn costs([cost, tokens, in_loops, wasted]: [f64; 4], steps: u64) -> Value {
