@@ -41,6 +41,10 @@ struct Shared {
 
 struct Job {
     texts: Vec<Arc<str>>,
+    /// Nobody waits for the vectors any longer than this.
+    until: Instant,
+    /// Nothing waited before it: it is tried whatever the pace, which may be an old one.
+    is_alone: bool,
     answer: oneshot::Sender<Result<Vec<Vector>, Refusal>>,
 }
 
@@ -123,8 +127,9 @@ impl Desk {
             return Err(Refusal::Busy);
         }
         let (answer, answered) = oneshot::channel();
-        self.shared.waiting.fetch_add(texts.len(), Ordering::Relaxed);
-        if let Err(refused) = self.queue.try_send(Job { texts: texts.to_vec(), answer }) {
+        let is_alone = self.shared.waiting.fetch_add(texts.len(), Ordering::Relaxed) == 0;
+        let job = Job { texts: texts.to_vec(), until: Instant::now() + within, is_alone, answer };
+        if let Err(refused) = self.queue.try_send(job) {
             self.shared.waiting.fetch_sub(texts.len(), Ordering::Relaxed);
             return Err(match refused {
                 TrySendError::Full(_) => Refusal::Busy,
@@ -180,8 +185,7 @@ impl Shared {
     }
 
     fn embed(&self, model: &dyn Embedder, batch: Vec<Job>) {
-        // Who went away meanwhile needs no answer.
-        let batch: Vec<Job> = batch.into_iter().filter(|job| !job.answer.is_closed()).collect();
+        let batch = self.in_time(batch);
         let mut texts: Vec<&str> = batch.iter().flat_map(|job| job.texts.iter().map(AsRef::as_ref)).collect();
         texts.sort_unstable();
         texts.dedup();
@@ -209,6 +213,24 @@ impl Shared {
             // Whoever asked may just have given up.
             drop(job.answer.send(vectors));
         }
+    }
+
+    /// Those of a batch that get their vectors in time. Who went away meanwhile needs no answer; who would get it too
+    /// late is told at once, and keeps nobody behind it waiting.
+    fn in_time(&self, batch: Vec<Job>) -> Vec<Job> {
+        let pace = Duration::from_micros(self.pace.load(Ordering::Relaxed));
+        let (mut taken, mut ready) = (Vec::with_capacity(batch.len()), Instant::now());
+        for job in batch.into_iter().filter(|job| !job.answer.is_closed()) {
+            let then = ready + pace * u32::try_from(job.texts.len()).unwrap_or(u32::MAX);
+            if job.is_alone || then <= job.until {
+                ready = then;
+                taken.push(job);
+            } else {
+                // Whoever asked may just have given up.
+                drop(job.answer.send(Err(Refusal::Busy)));
+            }
+        }
+        taken
     }
 
     fn keep(&self, texts: &[&str], vectors: Vec<Embedding>, took: Duration) {

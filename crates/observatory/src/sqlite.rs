@@ -37,7 +37,9 @@ impl Sqlite {
         db.pragma_update(None, "journal_mode", "WAL")?;
         db.pragma_update(None, "synchronous", "FULL")?;
         db.pragma_update(None, "foreign_keys", "OFF")?;
-        db.pragma_update(None, "cache_size", -65_536)?;
+        // Each commit behind which a page was split walks the whole cache, so it is no larger than it has to be: what it
+        // does not hold is in the system's.
+        db.pragma_update(None, "cache_size", -16_384)?;
         // 32 MiB of pages gather before they are put into the file: each of them is written there once, however often
         // it has changed since, and half as much is left of the log of changes afterwards.
         db.pragma_update(None, "wal_autocheckpoint", 8_192)?;

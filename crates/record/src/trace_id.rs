@@ -73,13 +73,16 @@ impl TraceId {
 
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+        // In one piece: a name is written several times for each step.
+        let mut text = String::with_capacity(36);
         for (at, byte) in self.0.iter().enumerate() {
             if matches!(at, 4 | 6 | 8 | 10) {
-                f.write_str("-")?;
+                text.push('-');
             }
-            write!(f, "{byte:02x}")?;
+            text.extend([digit(byte >> 4), digit(byte & 15)]);
         }
-        Ok(())
+        f.write_str(&text)
     }
 }
 

@@ -98,6 +98,21 @@ async fn who_would_come_too_late_is_turned_away_at_once() {
 }
 
 #[tokio::test]
+async fn who_waited_too_long_behind_a_slow_text_is_told_instead_of_being_embedded() {
+    let scene = scene();
+    let first = scene.ask("first", PLENTY);
+    scene.until_running(1).await;
+    let within = Duration::from_millis(200);
+    let second = scene.ask("second", within);
+    scene.until(|scene| scene.desk.waiting() == 2).await;
+    tokio::time::sleep(within).await;
+    scene.go.send(()).unwrap();
+    assert_eq!(first.await.unwrap(), Ok(1));
+    assert_eq!(second.await.unwrap(), Err(Refusal::Busy));
+    assert_eq!(*scene.batches.lock().unwrap(), [1]);
+}
+
+#[tokio::test]
 async fn who_went_away_is_not_embedded() {
     let scene = scene();
     let first = scene.ask("first", PLENTY);
