@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::Scribe;
 use crate::Usage;
 use crate::content;
-use crate::json::{Cursor, Json, string};
+use crate::json::{Broken, Cursor, Json, string};
 
 /// A chunk, or all of an answer.
 #[derive(Default)]
@@ -75,23 +75,27 @@ pub(crate) fn read_whole(body: &str, scribe: &mut Scribe) -> Option<()> {
 impl<'a> Chunk<'a> {
     /// Reads a chunk; `None` when it is none.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        let (mut chunk, mut choices) = (Self::default(), None);
+        let mut chunk = Self::default();
         let mut cursor = Cursor::new(text);
         cursor
-            .members(|key, value| match key {
-                "id" => chunk.id = Some(value),
-                "model" => chunk.model = Some(value),
-                "created" => chunk.created = Some(value),
-                "choices" => choices = Some(value),
-                "usage" => chunk.usage = Some(value),
-                "obfuscation" => chunk.obfuscation = Some(value),
-                _ => {}
+            .walk(|key, cursor| {
+                let member = match key {
+                    "id" => &mut chunk.id,
+                    "model" => &mut chunk.model,
+                    "created" => &mut chunk.created,
+                    "usage" => &mut chunk.usage,
+                    "obfuscation" => &mut chunk.obfuscation,
+                    "choices" => {
+                        chunk.choices = Choices::read(cursor)?;
+                        return Ok(());
+                    }
+                    _ => return cursor.skip().map(drop),
+                };
+                *member = cursor.skip_unless_null()?;
+                Ok(())
             })
             .ok()?;
         cursor.end().ok()?;
-        if let Some(choices) = choices {
-            chunk.choices = Some(Choices::parse(choices)?);
-        }
         Some(chunk)
     }
 
@@ -119,14 +123,14 @@ impl<'a> Chunk<'a> {
         }
         if let Some(choices) = &self.choices {
             for choice in choices.first.iter().chain(&choices.others) {
-                choice.read(scribe, indices);
+                choice.tell(scribe, indices);
             }
         }
     }
 }
 
 impl Choice<'_> {
-    fn read(&self, scribe: &mut Scribe, indices: &mut Indices) {
+    fn tell(&self, scribe: &mut Scribe, indices: &mut Indices) {
         if self.index > 0 {
             // Only the first choice is followed, and a stream with several is not cut: all would have to end.
             scribe.stop_watching();
@@ -200,53 +204,53 @@ impl Indices {
 }
 
 impl<'a> Choices<'a> {
-    fn parse(list: Json<'a>) -> Option<Self> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, Broken<'a>> {
+        if cursor.is_null()? {
+            return Ok(None);
+        }
         let mut choices = Self::default();
-        let mut cursor = Cursor::new(list.get());
-        cursor.open(b'[').ok()?;
-        while cursor.has_element(b']').ok()? {
-            let choice = Choice::parse(&mut cursor)?;
+        cursor.open(b'[')?;
+        while cursor.has_element(b']')? {
+            let choice = Choice::read(cursor)?;
             match &mut choices.first {
                 None => choices.first = Some(choice),
                 Some(_) => choices.others.push(choice),
             }
         }
-        Some(choices)
+        Ok(Some(choices))
     }
 }
 
 impl<'a> Choice<'a> {
-    fn parse(cursor: &mut Cursor<'a>) -> Option<Self> {
-        let (mut choice, mut index, mut delta) = (Self::default(), None, None);
-        cursor
-            .members(|key, value| match key {
-                "index" => index = Some(value),
-                "delta" | "message" => delta = Some(value),
-                "finish_reason" => choice.finish_reason = Some(value),
-                _ => {}
-            })
-            .ok()?;
-        choice.index = index.map_or(Some(0), |index| index.get().parse().ok())?;
-        if let Some(delta) = delta {
-            choice.delta = Some(Delta::parse(delta)?);
-        }
-        Some(choice)
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Broken<'a>> {
+        let mut choice = Self::default();
+        cursor.walk(|key, cursor| {
+            match key {
+                "index" => choice.index = cursor.count()?.unwrap_or_default(),
+                "delta" | "message" => choice.delta = Delta::read(cursor)?,
+                "finish_reason" => choice.finish_reason = cursor.skip_unless_null()?,
+                _ => drop(cursor.skip()?),
+            }
+            Ok(())
+        })?;
+        Ok(choice)
     }
 }
 
 impl<'a> Delta<'a> {
-    fn parse(object: Json<'a>) -> Option<Self> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, Broken<'a>> {
+        if cursor.is_null()? {
+            return Ok(None);
+        }
         let mut delta = Self::default();
-        Cursor::new(object.get())
-            .members(|key, value| match key {
-                "content" => delta.content = Some(value),
-                "refusal" => delta.refusal = Some(value),
-                "reasoning_content" | "reasoning" => delta.reasoning_content = Some(value),
-                "tool_calls" => delta.tool_calls = Some(value),
-                "function_call" => delta.function_call = Some(value),
-                _ => {}
-            })
-            .ok()?;
-        Some(delta)
+        cursor.members(|key, value| match key {
+            "content" => delta.content = Some(value),
+            "refusal" => delta.refusal = Some(value),
+            "reasoning_content" | "reasoning" => delta.reasoning_content = Some(value),
+            "tool_calls" => delta.tool_calls = Some(value),
+            "function_call" => delta.function_call = Some(value),
+            _ => {}
+        })?;
+        Ok(Some(delta))
     }
 }

@@ -88,20 +88,53 @@ impl<'a> Cursor<'a> {
         self.skip_string()?;
         let inside = self.text.get(start + 1..self.at - 1).unwrap_or_default();
         self.expect(b':')?;
-        Ok(unescaped(inside))
+        // Keys are short, and hardly one has an escape.
+        Ok(if inside.as_bytes().contains(&b'\\') { unescaped(inside) } else { Cow::Borrowed(inside) })
     }
 
     /// Visits the members of an object, but for those that are null.
     pub(crate) fn members(&mut self, mut visit: impl FnMut(&str, Json<'a>)) -> Result<(), Broken<'a>> {
+        self.walk(|key, cursor| {
+            if let Some(value) = cursor.skip_unless_null()? {
+                visit(key, value);
+            }
+            Ok(())
+        })
+    }
+
+    /// Walks over the members of an object. `visit` gets each key with the cursor before its value, and steps over it:
+    /// what is inside of a value is then read on the same walk.
+    pub(crate) fn walk(
+        &mut self,
+        mut visit: impl FnMut(&str, &mut Self) -> Result<(), Broken<'a>>,
+    ) -> Result<(), Broken<'a>> {
         self.open(b'{')?;
         while self.has_element(b'}')? {
             let key = self.key()?;
-            let value = self.skip()?;
-            if value.get() != "null" {
-                visit(&key, value);
-            }
+            visit(&key, self)?;
         }
         Ok(())
+    }
+
+    /// Steps over the value that comes here and returns it, unless it is null.
+    pub(crate) fn skip_unless_null(&mut self) -> Result<Option<Json<'a>>, Broken<'a>> {
+        let value = self.skip()?;
+        Ok((value.get() != "null").then_some(value))
+    }
+
+    /// Steps over a null, if that is what comes here.
+    pub(crate) fn is_null(&mut self) -> Result<bool, Broken<'a>> {
+        let is_null = self.peek() == Some(b'n');
+        if is_null {
+            self.skip_word("null")?;
+        }
+        Ok(is_null)
+    }
+
+    /// A count that comes here: a number that is whole and not negative, or null.
+    pub(crate) fn count(&mut self) -> Result<Option<u64>, Broken<'a>> {
+        let Some(value) = self.skip_unless_null()? else { return Ok(None) };
+        value.get().parse().map(Some).map_err(|_| self.broken())
     }
 
     /// Parses the value that comes here. On an error the cursor stays before it.
@@ -120,8 +153,7 @@ impl<'a> Cursor<'a> {
     /// Nesting costs memory on the heap, never stack. A number may be any word of its letters, and a string may have
     /// raw control characters: nobody here reads them, and whoever does will complain.
     pub(crate) fn skip(&mut self) -> Result<Json<'a>, Broken<'a>> {
-        // Whether each of the objects and lists that are open is an object.
-        let mut open: Vec<bool> = Vec::new();
+        let mut open = Nesting::default();
         let first = self.peek();
         let start = self.at;
         let mut next = first;
@@ -150,7 +182,7 @@ impl<'a> Cursor<'a> {
             }
             // Behind a value: steps out of all that ends here, and on to the next value.
             loop {
-                let Some(is_object) = open.last().copied() else {
+                let Some(is_object) = open.last() else {
                     return Ok(Json(self.text.get(start..self.at).unwrap_or_default()));
                 };
                 match (self.peek(), is_object) {
@@ -234,6 +266,37 @@ impl<'a> Cursor<'a> {
     /// Something is missing here.
     pub(crate) fn broken(&self) -> Broken<'a> {
         Broken { part: self.rest(), error: None }
+    }
+}
+
+/// Whether each of the objects and lists that are open is an object: a bit each, the innermost lowest. Only what is
+/// nested deeper than any message is needs memory of its own.
+#[derive(Default)]
+struct Nesting {
+    innermost: u64,
+    depth: usize,
+    outer: Vec<u64>,
+}
+
+impl Nesting {
+    fn push(&mut self, is_object: bool) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.outer.push(self.innermost);
+        }
+        self.innermost = self.innermost << 1 | u64::from(is_object);
+        self.depth += 1;
+    }
+
+    fn pop(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+        self.innermost >>= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.innermost = self.outer.pop().unwrap_or_default();
+        }
+    }
+
+    fn last(&self) -> Option<bool> {
+        (self.depth > 0).then_some(self.innermost & 1 == 1)
     }
 }
 
@@ -321,7 +384,51 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_inside_of_a_value_is_read_on_the_same_walk() {
+        let mut found = Vec::new();
+        let mut cursor = Cursor::new(r#"{"a": {"b": 1, "c": null}, "d": null, "e": [], "f": {}, "g": 2}"#);
+        cursor
+            .walk(|outer, cursor| {
+                if cursor.peek() == Some(b'{') {
+                    return cursor.walk(|inner, cursor| {
+                        found.push((format!("{outer}.{inner}"), cursor.count()?));
+                        Ok(())
+                    });
+                }
+                let value = cursor.skip_unless_null()?;
+                found.push((outer.to_owned(), value.map(|value| value.get().len() as u64)));
+                Ok(())
+            })
+            .unwrap();
+        cursor.end().unwrap();
+        let expected = [("a.b", Some(1)), ("a.c", None), ("d", None), ("e", Some(2)), ("g", Some(1))];
+        assert_eq!(found, expected.map(|(key, value)| (key.to_owned(), value)));
+    }
+
+    #[test]
+    fn a_count_is_whole_and_not_negative() {
+        assert_eq!(Cursor::new("7,").count().unwrap(), Some(7));
+        assert_eq!(Cursor::new("null").count().unwrap(), None);
+        for text in ["-1", "1.5", "\"1\"", "[1]", "1e3", "18446744073709551616", ""] {
+            assert!(Cursor::new(text).count().is_err(), "{text}");
+        }
+    }
+
     proptest::proptest! {
+        #[test]
+        fn nesting_is_a_stack_of_any_depth(kinds in proptest::collection::vec(proptest::prelude::any::<bool>(), 0..200)) {
+            let mut open = Nesting::default();
+            for kind in &kinds {
+                open.push(*kind);
+            }
+            for kind in kinds.iter().rev() {
+                proptest::prop_assert_eq!(open.last(), Some(*kind));
+                open.pop();
+            }
+            proptest::prop_assert_eq!(open.last(), None);
+        }
+
         #[test]
         fn the_first_quote_is_found_wherever_it_stands(
             mut bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
