@@ -211,7 +211,7 @@ const HELD_TURNS: [usize; 2] = [1, 3];
 
 async fn measure_memory(effort: Effort, folder: &Path, upstream: SocketAddr) -> io::Result<Memory> {
     let idle = {
-        let target = Target::loopbreaker(folder, upstream, Setup::Quiet)?;
+        let target = Target::as_installed(folder, upstream)?;
         // What is made only after the start is there by now.
         tokio::time::sleep(Duration::from_millis(500)).await;
         target.resident()?
