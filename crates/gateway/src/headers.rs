@@ -60,11 +60,13 @@ pub(crate) fn as_in_http1<B>(request: &mut Request<B>) {
 
 /// Copies what is meant for the other end. Copying keeps the order, which removing would not.
 fn copy(from: &HeaderMap, to: &mut HeaderMap, leave_out: impl Fn(&HeaderName) -> bool) {
-    let has_named = from.contains_key(CONNECTION);
+    // What is hop-by-hop by its name need not be looked for again, and most clients name nothing else.
+    let names_others = names_in_connection(from).any(|name| !is_named_hop_by_hop(name));
     // Of two framings the chunks hold, and a length beside them is wrong for whoever believes it.
     let is_chunked = from.contains_key(TRANSFER_ENCODING);
     for (name, value) in from {
-        let named = has_named && names_in_connection(from).any(|hop| hop.eq_ignore_ascii_case(name.as_str()));
+        let named =
+            names_others && names_in_connection(from).any(|hop| hop.eq_ignore_ascii_case(name.as_str()));
         let overruled = is_chunked && name == CONTENT_LENGTH;
         if !is_hop_by_hop(name) && !named && !overruled && !leave_out(name) {
             to.append(name.clone(), value.clone());
@@ -78,11 +80,11 @@ fn names_in_connection(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 fn is_hop_by_hop(name: &HeaderName) -> bool {
-    [CONNECTION, TE, TRANSFER_ENCODING, UPGRADE].contains(name)
-        || matches!(
-            name.as_str(),
-            "keep-alive" | "proxy-connection" | "proxy-authenticate" | "proxy-authorization"
-        )
+    [CONNECTION, TE, TRANSFER_ENCODING, UPGRADE].contains(name) || is_named_hop_by_hop(name.as_str())
+}
+
+fn is_named_hop_by_hop(name: &str) -> bool {
+    matches!(name, "keep-alive" | "proxy-connection" | "proxy-authenticate" | "proxy-authorization")
 }
 
 #[cfg(test)]

@@ -183,7 +183,8 @@ async fn answer(worker: &Worker, serves: Serves, mut request: Request<Incoming>)
     let path = request.uri().path();
     let own = control::is_own(path);
     if own && (serves.control || (serves.traffic && crate::decision::is_asked(path))) {
-        return worker.control(request, serves.is_local).await;
+        // Every request would carry the room for it otherwise, and be moved about with it.
+        return Box::pin(worker.control(request, serves.is_local)).await;
     }
     if request.method() == Method::CONNECT {
         return control::json_error(405, "method_not_allowed", "this is no proxy for other hosts");

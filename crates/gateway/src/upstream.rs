@@ -100,7 +100,8 @@ impl Pool {
                 _ => return Err(Unreachable::Broken(origin.to_string().into(), failed.into_error())),
             }
         }
-        let mut line = self.connector.connect(origin).await?;
+        // Most requests find a connection, and need not carry the room for a handshake.
+        let mut line = Box::pin(self.connector.connect(origin)).await?;
         match within(limit, line.send(request)).await {
             Ok(Ok(response)) => Ok((response, self.lease(origin, line))),
             Ok(Err(failed)) => Err(Unreachable::Broken(origin.to_string().into(), failed.into_error())),
