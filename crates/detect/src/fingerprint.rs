@@ -137,6 +137,22 @@ pub struct Request<'a> {
     pub descriptors: &'a [(&'a str, &'a str)],
 }
 
+/// Hands the canonical form of a document to `then`, for whoever hashes it in another way: JSON with sorted keys and
+/// without white space. It gets `None` when the document is no JSON.
+///
+/// ```
+/// use loopbreaker::with_canonical;
+/// let sorted = |document: &[u8]| with_canonical(document, |canonical| canonical.map(<[u8]>::to_vec));
+/// assert_eq!(sorted(br#"{"b": 1.0, "a": []}"#).as_deref(), Some(&br#"{"a":[],"b":1}"#[..]));
+/// assert_eq!(sorted(b"a=1&b=2"), None);
+/// ```
+pub fn with_canonical<T>(document: &[u8], then: impl FnOnce(Option<&[u8]>) -> T) -> T {
+    with_scratch(|Scratch { writer, .. }| {
+        let is_json = std::str::from_utf8(document).is_ok_and(|text| writer.write(text, &[]).is_ok());
+        then(is_json.then(|| writer.written()))
+    })
+}
+
 /// Computes a call's fingerprint and hands it to `then` with the canonical arguments, which are gone afterwards.
 pub(crate) fn with_call<T>(
     tool: &str,
@@ -257,11 +273,9 @@ impl Frames {
 
     /// JSON in canonical form, anything else as it is.
     fn add_document(&mut self, document: &[u8]) {
-        with_scratch(|Scratch { writer, .. }| {
-            match std::str::from_utf8(document).map(|text| writer.write(text, &[])) {
-                Ok(Ok(())) => self.add_tagged(b'j', writer.written()),
-                _ => self.add_tagged(b'b', document),
-            }
+        with_canonical(document, |canonical| match canonical {
+            Some(canonical) => self.add_tagged(b'j', canonical),
+            None => self.add_tagged(b'b', document),
         });
     }
 

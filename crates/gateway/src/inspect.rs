@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loopbreaker::{Fingerprint, RedundancyRules, Saved};
+use loopbreaker::{Fingerprint, RedundancyRules, Saved, with_canonical};
 use loopbreaker_dialect::{Dialect, Facts, Mark, Message, Speaker, Unreadable, read_request};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -246,9 +246,13 @@ fn first(messages: &[Message<'_>], mark: &Mark) -> usize {
 
 fn canonical(before: u128, resumed: bool, body: &[u8], messages: &[Message<'_>]) -> u128 {
     let start = if resumed { before } else { 0 };
-    messages
-        .iter()
-        .fold(start, |hash, message| mix(hash, Fingerprint::of_document(&body[message.span.clone()]).short()))
+    messages.iter().fold(start, |hash, message| mix(hash, canonical_hash(&body[message.span.clone()])))
+}
+
+/// The hash of a message's canonical form. It never leaves the fingerprint that it becomes a part of, and who could
+/// forge it could as well send the same message again, so it is a quick one.
+fn canonical_hash(message: &[u8]) -> u128 {
+    with_canonical(message, |canonical| canonical.map_or_else(|| !xxh3_128(message), xxh3_128))
 }
 
 /// Messages and the rest of the body, each in canonical form: equal for two bodies exactly when they say the same.
