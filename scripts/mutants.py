@@ -373,28 +373,36 @@ with part("oscillation", "redundancy/oscillation.rs") as breaks:
 
 with part("monologue", "redundancy/monologue.rs") as breaks:
     breaks("the same words fire one late", "Monologue, 2, 3)", "Monologue, 2, 4)")
-    breaks("like words fire one late", "Monologue, 3, 4)", "Monologue, 3, 5)")
-    breaks("like words fire one early", "Monologue, 3, 4)", "Monologue, 2, 3)")
+    breaks("like words fire one late", '"alike_words", Kind::Monologue, 3, 4)', '"alike_words", Kind::Monologue, 3, 5)')
+    breaks("like words fire one early", '"alike_words", Kind::Monologue, 3, 4)', '"alike_words", Kind::Monologue, 2, 3)')
     breaks("the same words in another order are other words",
-           "speaks_alike(print, now, 0.9)",
-           "speaks_alike(print, now, 1.1)")
+           "speaks_alike(window, print, now, 0.9)",
+           "speaks_alike(window, print, now, 1.1)")
     breaks("an apology ends a monologue", '"talks_on", Kind::Monologue, 2, 2)', '"talks_on", Kind::Monologue, 2, 9)')
     breaks("code is more talk", "if now.carries_code { 0 } else { REACH }", "REACH")
     breaks("another speaker goes on with a monologue", "print.talks && print.speaker == speaker", "print.talks")
-    breaks("a canned reply fires one late", "Monologue, 4, 5)", "Monologue, 4, 6)")
-    breaks("any two texts are alike", "speaks_alike(print, now, 0.6)", "speaks_alike(print, now, 0.0)")
+    breaks("a canned reply fires one late", '"canned_reply", Kind::Monologue, 3, 4)', '"canned_reply", Kind::Monologue, 3, 5)')
+    breaks("a canned reply fires one early", '"canned_reply", Kind::Monologue, 3, 4)', '"canned_reply", Kind::Monologue, 2, 3)')
+    breaks("any two texts are alike", "speaks_alike(window, print, now, 0.6)", "speaks_alike(window, print, now, 0.0)")
     breaks("what another agent says counts",
            "print.form == Form::Text && print.speaker == now.speaker && print.call == now.call",
            "print.form == Form::Text && print.call == now.call")
     breaks("two words are enough to be alike", "const MIN_WORDS: u32 = 4;", "const MIN_WORDS: u32 = 2;")
-    breaks("code is no work", "&& !now.carries_code", "")
+    breaks("an answer with code is no work", "        && !print.carries_code\n        && !now.carries_code\n", "")
+    breaks("whoever has a turn is not listened to",
+           "&& print.speaker == now.speaker\n        && now.answers != 0",
+           "&& now.answers != 0")
+    breaks("to be told nothing is to be told the same", "        && now.answers != 0\n", "")
     breaks("new results in between do not matter",
            "print.form == Form::Call && print.news",
            "print.form == Form::Call && false")
-    breaks("no reply is one reply", "&& now.outcome.result != 0 && print", "&& print")
+    breaks("no reply is one reply", "        && now.outcome.result != 0\n", "")
     breaks("like words about another thing are a monologue",
-           "&& print.words.names.jaccard(&now.words.names) >= 0.5",
+           "        && window.vocabulary.likeness_of_names(&print.words, &now.words) >= 0.5\n",
            "")
+    breaks("a writer who is told to go on does nothing", "!last.terse && uses_tools()", "!last.terse", "redundancy/window.rs")
+    breaks("what an agent says to itself is a reply",
+           "!last.terse && last.speaker != speaker", "!last.terse", "redundancy/window.rs")
 
 with part("chant", "redundancy/chant.rs") as breaks:
     breaks("a refrain is a chant", "const MIN_COPIES: usize = 5;", "const MIN_COPIES: usize = 4;")

@@ -40,6 +40,10 @@ ORDERS = [
     "Please go through the video of the harbour and note the times when two birds are in the picture.",
     "Please scan the video of the harbour again and note each time at which two birds are in the picture.",
 ]
+ANSWERS = ["I scrolled down one page.", "I clicked on `play`.", "Here is a picture of the page.", "I went back."]
+ORDERED = Course(
+    "orders", [call("researcher", task=words) for words in ORDERS], lambda call, n: ANSWERS[n % len(ANSWERS)]
+)
 
 
 def hinted(mock):
@@ -72,12 +76,8 @@ def test_the_same_intent_in_other_words_is_hinted(lab, kind):
 
 @pytest.mark.parametrize("kind", [Chat, Anthropic], ids=lambda kind: kind.__name__)
 def test_an_order_for_the_same_is_hinted_whatever_the_worker_answers(lab, kind):
-    answers = ["I scrolled down one page.", "I clicked on `play`.", "Here is a picture of the page.", "I went back."]
-    course = Course(
-        "orders", [call("researcher", task=words) for words in ORDERS], lambda call, n: answers[n % len(answers)]
-    )
     mock = lab.mock()
-    told = play_until_hinted(mock, lab.gateway(mock, ONLY_MEANING).url, kind, course)
+    told = play_until_hinted(mock, lab.gateway(mock, ONLY_MEANING).url, kind, ORDERED)
     assert not any(told[:3]), "two orders are no loop"
 
 
@@ -126,10 +126,12 @@ def with_sidecar(socket, timeout="5s"):
     return {**ONLY_MEANING, "semantic": {"backend": "sidecar", "sidecars": [socket], "timeout": timeout, "threshold": 0.9}}
 
 
-def test_a_sidecar_finds_the_same(lab, tmp_path):
+@pytest.mark.parametrize("course", [PARAPHRASES, ORDERED], ids=lambda course: course.name)
+def test_a_sidecar_finds_the_same(lab, tmp_path, course):
     sidecar = lab._keep(Sidecar(tmp_path))
     mock = lab.mock()
-    play_until_hinted(mock, lab.gateway(mock, with_sidecar(sidecar.socket)).url)
+    told = play_until_hinted(mock, lab.gateway(mock, with_sidecar(sidecar.socket)).url, course=course)
+    assert not any(told[:3]), "two of them are no loop"
 
 
 @pytest.mark.parametrize("fault", ["stopped", "killed"])

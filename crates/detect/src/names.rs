@@ -53,6 +53,17 @@ impl Names {
         }
         Self(sorted(names))
     }
+
+    /// Whether another text names everything that this one does, and perhaps more.
+    ///
+    /// ```
+    /// use loopbreaker::Names;
+    /// assert!(Names::of("read a/b").are_all_in(&Names::of("read line 3 of a/b")));
+    /// assert!(!Names::of("read line 3 of a/b").are_all_in(&Names::of("read a/b")));
+    /// ```
+    pub fn are_all_in(&self, other: &Self) -> bool {
+        self.0.iter().all(|name| other.0.binary_search(name).is_ok())
+    }
 }
 
 /// The words of a text, and which of them must not be missing where the same is asked: proper names, and words that

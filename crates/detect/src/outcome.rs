@@ -243,7 +243,7 @@ const SHORT: usize = 600;
 /// Results up to this length acknowledge rather than tell.
 const BRIEF: usize = 120;
 /// Replies up to this length are a word or two: "no", "user: no", "continue".
-const TERSE: usize = 12;
+pub(crate) const TERSE: usize = 12;
 /// Of a longer result this much of head and tail is read for signals.
 const EDGE: usize = 1_500;
 /// An error's line says what it is in its first part.

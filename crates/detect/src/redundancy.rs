@@ -126,6 +126,9 @@ impl Redundancy {
             Form::Compaction => self.window.start_afresh(index),
             Form::Call | Form::Text => {
                 print.words = self.window.vocabulary.keep(&words);
+                if print.form == Form::Text {
+                    print.answers = self.window.says_to(print.speaker);
+                }
                 self.judge(&mut print, step, &mut findings);
                 // What answers a text comes from outside.
                 let reply =

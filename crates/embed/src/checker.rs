@@ -331,7 +331,7 @@ impl Inner {
     ) -> Reading {
         let may_count = |earlier: &&Earlier| match question.rule {
             Rule::Literal => true,
-            Rule::Intent | Rule::Order => earlier.has_same_names(),
+            Rule::Intent | Rule::Order => earlier.has_same_names() || earlier.is_unchanged(),
         };
         let candidates: Vec<&Earlier> = said.earlier.iter().filter(may_count).collect();
         if candidates.is_empty() {

@@ -43,6 +43,11 @@ impl Results {
         self == before && self != Self::Unclear
     }
 
+    /// Whether all of it failed.
+    pub(crate) fn are_failures(self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+
     /// Whether anything came that tells something.
     pub(crate) fn are_told(self) -> bool {
         matches!(self, Self::Gave(_) | Self::Failed(_))
@@ -53,6 +58,8 @@ impl Results {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Rule {
     /// Two or more similar ones with the same names, numbers and paths and with unchanged results; one is a warning.
+    /// Where a call fails in the way of an earlier one, it is enough that it names nothing that the earlier one did not
+    /// name: to leave something out is no new idea.
     /// Texts that cannot be part of one are not embedded, so `max_similarity` leaves them out.
     #[default]
     Intent,
@@ -188,7 +195,7 @@ impl Reading {
         earlier: &[Earlier],
     ) -> Self {
         let same = earlier.iter().filter(|earlier| earlier.has_same_names());
-        let unchanged = same.clone().filter(|earlier| earlier.same_results).count();
+        let unchanged = earlier.iter().filter(|earlier| earlier.is_unchanged()).count();
         let asked = same.clone().filter(|earlier| earlier.same_order).count();
         let votes = Votes {
             max_similarity,
@@ -218,9 +225,10 @@ impl Votes {
             return;
         }
         self.similar += 1;
-        if let Some(earlier) = earlier.filter(|earlier| earlier.has_same_names()) {
+        let Some(earlier) = earlier else { return };
+        self.unchanged += usize::from(earlier.is_unchanged());
+        if earlier.has_same_names() {
             self.same_intent += 1;
-            self.unchanged += usize::from(earlier.same_results);
             self.asked += usize::from(earlier.same_order);
         }
     }

@@ -48,6 +48,8 @@ pub(crate) struct Earlier {
     pub(crate) id: u64,
     pub(crate) likeness: Likeness,
     pub(crate) same_results: bool,
+    /// Both failed, in the same way.
+    pub(crate) same_failure: bool,
     /// Both are orders for the same, and both were answered.
     pub(crate) same_order: bool,
     pub(crate) body: Body,
@@ -60,6 +62,8 @@ pub(crate) enum Likeness {
     Unlike,
     /// Their words let them say the same.
     Words,
+    /// The new one names no number, path, id or quoted name that the old one did not name.
+    NothingNew,
     /// Numbers, paths, ids and quoted names are the same too.
     Names,
     /// They are the same text.
@@ -73,6 +77,13 @@ impl Earlier {
 
     pub(crate) fn has_same_names(&self) -> bool {
         self.likeness >= Likeness::Names
+    }
+
+    /// Whether nothing has changed since, provided that the two say the same. A call that leaves out what an earlier one
+    /// named, and fails in the same way, has found out nothing either; where calls succeed, less is another question.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        let failed_alike = self.same_failure && self.likeness >= Likeness::NothingNew;
+        failed_alike || (self.same_results && self.has_same_names())
     }
 }
 
@@ -193,12 +204,15 @@ impl Heard {
             Likeness::Unlike
         } else if self.names == *names {
             Likeness::Names
+        } else if names.are_all_in(&self.names) {
+            Likeness::NothingNew
         } else {
             Likeness::Words
         };
         let same_results = saying.results.unchanged_since(self.results);
+        let same_failure = same_results && saying.results.are_failures();
         let same_order = order.zip(self.order.as_ref()).is_some_and(|(new, old)| new.asks_the_same(old));
-        Earlier { id: self.id, likeness, same_results, same_order, body: self.body.clone() }
+        Earlier { id: self.id, likeness, same_results, same_failure, same_order, body: self.body.clone() }
     }
 }
 
@@ -273,6 +287,16 @@ mod tests {
         let earlier = hear(&recent, 1, "open page 4 of the report", 0, 0);
         assert_eq!(earlier[0].likeness, Likeness::Words);
         assert!(hear(&recent, 1, "now open the page 4 of that report", 0, 0)[0].has_same_names());
+    }
+
+    #[test]
+    fn what_names_nothing_new_is_told_from_what_names_the_same() {
+        let recent = Recent::new(5, HOUR, 1 << 20);
+        hear(&recent, 1, "open page 3 of a/b", 0, 0);
+        let less = hear(&recent, 1, "open the page of a/b", 0, 0);
+        assert_eq!(less[0].likeness, Likeness::NothingNew);
+        assert!(!less[0].is_unchanged(), "what was given to less is another answer");
+        assert_eq!(hear(&recent, 1, "open page 3 of a/b", 0, 0)[0].likeness, Likeness::Words);
     }
 
     #[test]

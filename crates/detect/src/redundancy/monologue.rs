@@ -31,12 +31,14 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
     let alike =
         occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(window, print, now, 0.6)));
     let canned = occurrences(texts(), now, learned, |print| Sight::same_if(gets_the_same_reply(print, now)));
+    let prompted = occurrences(texts(), now, learned, |print| Sight::same_if(answers_the_same(print, now)));
     let identity = || Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
     let sightings = [
         SAME.sight(identity, now, same),
         SAME.sight(identity, now, near),
         ALIKE.sight(identity, now, alike),
         CANNED.sight(identity, now, canned),
+        CANNED.sight(identity, now, prompted),
         TALKS_ON.sight(identity, now, talk(window, now)),
     ];
     Sighting::strongest(sightings.into_iter().flatten())
@@ -61,6 +63,17 @@ fn gets_the_same_reply(print: &Print, now: &Print) -> bool {
         && now.outcome.result != 0
         && print.outcome.result == now.outcome.result
         && !now.outcome.facts.terse
+}
+
+/// The same where the reply is a step of its own: words of a user, or of another agent, that both texts answer. An answer
+/// that carries code is a piece of work.
+fn answers_the_same(print: &Print, now: &Print) -> bool {
+    print.form == Form::Text
+        && print.speaker == now.speaker
+        && now.answers != 0
+        && print.answers == now.answers
+        && !print.carries_code
+        && !now.carries_code
 }
 
 fn speaks_alike(window: &Window, print: &Print, now: &Print, alike: f32) -> bool {

@@ -4,7 +4,7 @@ use crate::args::numbers;
 use crate::config::Effect;
 use crate::effect::CallFacts;
 use crate::fingerprint::{Fingerprint, with_call};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, TERSE};
 use crate::redundancy::label::Label;
 use crate::redundancy::rules::Rules;
 use crate::redundancy::vocabulary::Kept;
@@ -51,6 +51,10 @@ pub(super) struct Print {
     pub(super) returned: bool,
     /// It is a text of a monologue that was found to be a loop.
     pub(super) talks: bool,
+    /// Its words are no more than one or two.
+    pub(super) terse: bool,
+    /// Hash of the words that it answers: what somebody else said right before this text; 0 when nobody did.
+    pub(super) answers: u64,
 }
 
 /// What a step is.
@@ -86,6 +90,8 @@ saved!(Print {
     news,
     returned,
     talks,
+    terse,
+    answers,
 });
 saved_as_one_of!(Form [Self::Call, Self::Text, Self::Outside, Self::Compaction]);
 
@@ -113,6 +119,8 @@ impl Print {
             news: false,
             returned: false,
             talks: false,
+            terse: false,
+            answers: 0,
         };
         match step.role {
             Role::Agent(name) => print.speaker = hash_bytes(name.as_bytes()),
@@ -145,6 +153,7 @@ impl Print {
             }
         } else {
             let text = step.thought.unwrap_or_default();
+            print.terse = text.trim().len() <= TERSE;
             print.carries_code = text.contains("```");
             words = Words::of_text(text);
             print.shape = hash_without_digits(text.trim().as_bytes());

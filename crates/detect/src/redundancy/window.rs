@@ -64,6 +64,19 @@ impl Window {
             .any(|print| print.form == Form::Outside)
     }
 
+    /// What the newest step says to a speaker, as a hash: the words of a user or of another agent. 0 when it says nothing,
+    /// or no more than a word or two. A person who lets a writer go on says the same each time and gets something new
+    /// each time, so the words of a user count only where tools are used.
+    pub(super) fn says_to(&self, speaker: u64) -> u64 {
+        let uses_tools = || self.prints.iter().any(|print| print.form == Form::Call);
+        let is_said = |last: &&Print| match last.form {
+            Form::Outside => !last.terse && uses_tools(),
+            Form::Text => !last.terse && last.speaker != speaker,
+            Form::Call | Form::Compaction => false,
+        };
+        self.newest_first().next().filter(is_said).map_or(0, |last| last.call.short() as u64 | 1)
+    }
+
     /// Whether a text was answered in these very words before.
     pub(super) fn has_reply(&self, reply: u128) -> bool {
         self.prints.iter().any(|print| print.form == Form::Text && print.outcome.result == reply)

@@ -253,3 +253,61 @@ fn another_way_to_ask_that_is_told_the_same_is_no_change() {
     let told_more = sh("bind -v | grep readline", "readline: emacs mode from now on");
     assert_ne!(verdict(&[ask("-p"), told_more, ask("-p"), ask("-p")]), Some(Severity::Loop));
 }
+
+/// Six answers that share no more than a few words, each after these words of somebody.
+fn answers_to(prompt: &Line) -> Vec<Line> {
+    let texts = [
+        "Is there anything else that I should do?",
+        "Thank you for working with me on this.",
+        "It was a pleasure to explore the problem.",
+        "Should more come up, tell me.",
+        "Farewell, and all the best for the project.",
+        "As nothing remains, this concludes it.",
+    ];
+    texts.iter().flat_map(|text| [prompt.clone(), says(text)]).collect()
+}
+
+#[test]
+fn who_only_talks_while_told_to_go_on_in_the_same_words_does_nothing() {
+    let told = |words| [vec![sh("ls", "a b")], answers_to(&user(words))].concat();
+    let found = findings(&told("Please go on with the task."));
+    let first =
+        found.iter().find(|finding| finding.severity == Severity::Loop).map(|first| (first.rule, first.step));
+    assert_eq!(first, Some(("canned_reply", 8)));
+    assert_eq!(verdict(&told("Please go on with the task.")[..7]), Some(Severity::Warning));
+    assert_eq!(verdict(&told("continue")), None, "a person may say so for long");
+}
+
+#[test]
+fn a_writer_who_is_told_to_go_on_writes() {
+    assert_eq!(verdict(&answers_to(&user("Please write the next chapter."))), None);
+}
+
+#[test]
+fn who_is_told_to_go_on_and_does_so_works() {
+    let calls = (0..).map(|n| sh(&format!("make part{n}"), &format!("part {n} is made")));
+    let answers = answers_to(&user("Please go on with the task."));
+    let run: Vec<_> =
+        answers.chunks(2).zip(calls).flat_map(|(said, done)| [&[done], said].concat()).collect();
+    assert_eq!(verdict(&run), None);
+    let mut codes = answers_to(&user("The tests still fail."));
+    codes.insert(0, sh("ls", "a b"));
+    for line in codes.iter_mut().filter(|line| line.role.is_none()) {
+        line.thought = line.thought.take().map(|text| format!("{text}\n```\nprint(1)\n```"));
+    }
+    assert_ne!(verdict(&codes), Some(Severity::Loop), "an answer that carries code is work");
+}
+
+#[test]
+fn an_agent_that_gets_the_same_words_from_another_agent_is_not_listened_to() {
+    let proxy = Line { role: Some("proxy"), ..says("Continue until you need to ask something.") };
+    let run = answers_to(&proxy);
+    assert!(findings(&run).iter().any(|found| found.rule == "canned_reply" && found.step == 7));
+    let each = |at: usize| ["ada", "bob", "eve"][at % 3];
+    let chaired: Vec<_> = answers_to(&proxy)
+        .into_iter()
+        .enumerate()
+        .map(|(at, line)| if line.role.is_none() { Line { role: Some(each(at / 2)), ..line } } else { line })
+        .collect();
+    assert!(findings(&chaired).iter().all(|found| found.rule != "canned_reply"), "each has a turn");
+}

@@ -140,6 +140,26 @@ async fn changed_results_keep_it_a_warning() {
 }
 
 #[tokio::test]
+async fn a_call_that_names_less_and_fails_as_before_found_out_nothing() {
+    let fail = async |texts: &[&str], results: fn(usize) -> Results| {
+        let scene = scene();
+        let mut severity = None;
+        for (at, text) in texts.iter().enumerate() {
+            let asked = Question { results: results(at), ..question(text) };
+            severity = scene.checker.check(&asked).await.severity;
+        }
+        severity
+    };
+    let less =
+        ["open page 3 of a/b at line 7", "open page 3 of a/b at a line", "open a page of a/b at a line"];
+    let more: Vec<_> = less.iter().rev().copied().collect();
+    assert_eq!(fail(&less, |_| Results::Failed(1)).await, Some(Severity::Loop));
+    assert_ne!(fail(&more, |_| Results::Failed(1)).await, Some(Severity::Loop), "something new is named");
+    assert_ne!(fail(&less, |_| Results::Gave(1)).await, Some(Severity::Loop), "less is another question");
+    assert_ne!(fail(&less, |at| Results::Failed(at as u64)).await, Some(Severity::Loop), "another failure");
+}
+
+#[tokio::test]
 async fn another_page_is_another_thing_unless_the_rule_is_literal() {
     let scene = scene();
     for page in 1..6 {

@@ -8,3 +8,4 @@ mod reference;
 mod server;
 mod sidecar;
 mod stores;
+mod ways;
