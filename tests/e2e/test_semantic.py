@@ -134,6 +134,32 @@ def test_a_sidecar_finds_the_same(lab, tmp_path, course):
     assert not any(told[:3]), "two of them are no loop"
 
 
+class Redis:
+    """A redis-server that keeps nothing on disk."""
+
+    def __init__(self, folder):
+        self.socket = str(folder / "redis.sock")
+        command = ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--dir", str(folder)]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while not os.path.exists(self.socket):
+            assert self.process.poll() is None and time.monotonic() < deadline, "it did not start"
+            time.sleep(0.05)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.mark.parametrize("course", [PARAPHRASES, ORDERED], ids=lambda course: course.name)
+def test_a_store_on_redis_finds_the_same(lab, tmp_path, course):
+    redis = lab._keep(Redis(tmp_path))
+    mock = lab.mock()
+    stored = {**ONLY_MEANING, "semantic": {**ONLY_MEANING["semantic"], "store": f"redis+unix://{redis.socket}"}}
+    told = play_until_hinted(mock, lab.gateway(mock, stored).url, course=course)
+    assert not any(told[:3]), "two of them are no loop"
+
+
 @pytest.mark.parametrize("fault", ["stopped", "killed"])
 def test_a_sidecar_that_fails_is_not_felt(lab, tmp_path, fault):
     sidecar = lab._keep(Sidecar(tmp_path))
