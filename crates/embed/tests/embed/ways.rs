@@ -16,7 +16,7 @@ use crate::sidecar::Sidecar;
 const ORDERS: [&str; 3] = [
     "Please scan the video of the harbour and note the times at which two birds are in the picture.",
     "Please look through the video of the harbour and note the times at which two birds are in the picture.",
-    "Please scan the harbour video and write down the times at which two birds are in the picture.",
+    "Please go through the video of the harbour and note the times when two birds are in the picture.",
 ];
 
 /// One function, asked for with more and with less.
