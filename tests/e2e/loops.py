@@ -68,6 +68,22 @@ LOOPS = [
         lambda call, n: "",
     ),
     Course(
+        "monologue to one reply",
+        [
+            call("bash", command="ls src"),
+            {"text": "Is there anything else that I should do?"},
+            {"text": "Thank you for working with me on this."},
+            {"text": "It was a pleasure to explore the problem."},
+            {"text": "Should more come up, tell me."},
+            {"text": "Farewell, and all the best for the project."},
+            {"text": "As nothing remains, this concludes it."},
+            {"text": "Everything was said, and so it ends here."},
+            {"text": "Until another day, then; good luck."},
+        ],
+        lambda call, n: "main.rs lib.rs",
+        reply="Please go on with the task.",
+    ),
+    Course(
         "unknown_tool",
         [call("browse", url=f"https://example.com/{n}") for n in range(12)],
         lambda call, n: "Error: unknown tool `browse`",
