@@ -1,10 +1,10 @@
-//! Policies as people see and change them at run time: those of the config, with overrides above them.
+//! Policies and kill switches as people see and change them at run time: those of the config, with overrides above them.
 
 use std::sync::{Arc, Weak};
 
 use loopbreaker::DetectorsConfig;
-use loopbreaker_config::{Config, Policy};
-use loopbreaker_observatory::{Policies, SettingChange};
+use loopbreaker_config::{Config, KillSwitch, Policy};
+use loopbreaker_observatory::{Policies, Setting, SettingChange};
 use serde_json::{Value, json};
 
 use crate::state::{Shared, today};
@@ -44,14 +44,23 @@ impl Policies for Governed {
             shown
         };
         let policies: Vec<Value> = written.iter().map(show).collect();
-        let switches = settings.config.kill_switches.iter().map(
-            |switch| json!({ "key": switch.key.to_string(), "value": switch.value, "reason": switch.reason }),
-        );
         json!({
             "policies": policies,
             "global_shadow": settings.config.global_shadow.is_on(today()),
-            "kill_switches": switches.collect::<Vec<_>>(),
+            "kill_switches": shared.kill_switches().iter().map(|(id, switch)| shown(id.as_deref(), switch))
+                .collect::<Vec<_>>(),
         })
+    }
+
+    fn checked_switch(&self, id: &str, switch: &Value) -> Result<Value, Wrong> {
+        read_switch(id, switch).map(|switch| switch.to_json())
+    }
+
+    fn replace_switches(&self, switches: &[(String, Value)]) {
+        let Some(shared) = self.0.upgrade() else { return };
+        let sound =
+            switches.iter().filter_map(|(id, switch)| Some((id.clone(), read_switch(id, switch).ok()?)));
+        shared.change_switches(|known| *known = sound.collect());
     }
 
     fn checked(&self, id: &str, spec: &Value) -> Result<Value, Wrong> {
@@ -100,16 +109,56 @@ impl Policies for Governed {
 
 /// A policy as it came over the wire, read as the config file would be.
 fn read(id: &str, spec: &Value) -> Result<Policy, Wrong> {
-    let text = json!({ "policies": [{ "id": id, "spec": spec }] }).to_string();
-    let config = Config::parse(&text).map_err(|problems| {
+    let config = parse(&json!({ "policies": [{ "id": id, "spec": spec }] }), "policies[0].")?;
+    config.policies.into_iter().next().ok_or_else(|| vec![("spec".to_owned(), "says nothing".to_owned())])
+}
+
+/// A kill switch as it came over the wire, read as the config file would be. One that names nobody is for the tenant of
+/// its id.
+pub(crate) fn read_switch(id: &str, switch: &Value) -> Result<KillSwitch, Wrong> {
+    let mut switch = switch.clone();
+    let names_somebody = ["tenant", "scope_key", "scope_value"].iter().any(|name| switch.get(name).is_some());
+    if let (Some(fields), false) = (switch.as_object_mut(), names_somebody) {
+        fields.insert("tenant".to_owned(), id.into());
+    }
+    let config = parse(&json!({ "kill_switches": [switch] }), "kill_switches[0].")?;
+    config.kill_switches.into_iter().next().ok_or_else(|| vec![(String::new(), "says nothing".to_owned())])
+}
+
+/// A kill switch that was thrown or released at another process holds at once, also where nothing can be written down.
+pub(crate) fn take_over_switch(shared: &Shared, change: &str) {
+    let Ok(SettingChange { setting: Setting::KillSwitch(id), value, .. }) = serde_json::from_str(change)
+    else {
+        return;
+    };
+    let switch = value.and_then(|switch| read_switch(&id, &switch).ok());
+    shared.change_switches(|known| {
+        known.retain(|(other, _)| *other != id);
+        known.extend(switch.map(|switch| (id, switch)));
+    });
+}
+
+/// Reads a part of a config; what is wrong is told by its field, without what stands before all of them.
+fn parse(part: &Value, before: &str) -> Result<Config, Wrong> {
+    Config::parse(&part.to_string()).map_err(|problems| {
         let told = problems.into_iter().map(|problem| {
-            let field = problem.path.strip_prefix("policies[0].").unwrap_or(&problem.path).to_owned();
+            let field = problem.path.strip_prefix(before).unwrap_or(&problem.path).to_owned();
             let hint = problem.hint.map_or_else(String::new, |hint| format!("; {hint}"));
             (field, format!("{}{hint}", problem.message))
         });
-        told.collect::<Wrong>()
-    })?;
-    config.policies.into_iter().next().ok_or_else(|| vec![("spec".to_owned(), "says nothing".to_owned())])
+        told.collect()
+    })
+}
+
+/// A kill switch as it is listed; those of the file have no id.
+fn shown(id: Option<&str>, switch: &KillSwitch) -> Value {
+    let mut shown = switch.to_json();
+    let expires_at = shown["expires_at"].take();
+    json!({
+        "id": id, "key": switch.key.to_string(), "value": switch.value, "path": switch.path,
+        "reason": switch.reason, "expires_at": expires_at, "on": switch.is_on(today()),
+        "source": if id.is_some() { "override" } else { "file" },
+    })
 }
 
 /// The config with other thresholds above its own. Policies that compare as its `semantic` section says follow it.
@@ -146,7 +195,7 @@ mod tests {
     use loopbreaker_config::{Config, Mode};
     use serde_json::json;
 
-    use super::{read, with_detectors, with_overrides};
+    use super::{read, read_switch, with_detectors, with_overrides};
 
     #[test]
     fn an_override_stands_in_place_of_the_policy_of_its_name() {
@@ -168,6 +217,18 @@ mod tests {
         let similarities: Vec<_> =
             config.policies.iter().map(|policy| policy.semantic.unwrap().threshold).collect();
         assert_eq!(similarities, [0.8, 0.9]);
+    }
+
+    #[test]
+    fn a_kill_switch_that_names_nobody_is_for_the_tenant_of_its_id() {
+        let of = |switch| read_switch("acme", &switch).map(|switch| (switch.key.to_string(), switch.value));
+        let named = |key: &str, value: &str| Ok((key.to_owned(), value.to_owned()));
+        assert_eq!(of(json!({ "reason": "runaway" })), named("tenant", "acme"));
+        assert_eq!(of(json!({ "tenant": "other" })), named("tenant", "other"));
+        assert_eq!(of(json!({ "scope_key": "agent", "scope_value": "crawler" })), named("agent", "crawler"));
+        let wrong = of(json!({ "reasons": "x", "expires_at": "soon" })).unwrap_err();
+        let fields: Vec<_> = wrong.iter().map(|(field, _)| field.as_str()).collect();
+        assert_eq!(fields, ["expires_at", "reasons"], "{wrong:?}");
     }
 
     #[test]

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use loopbreaker::Timestamp;
 use loopbreaker_budget::{Breaker, Ledger};
-use loopbreaker_config::{Config, LogPlace, Policy};
+use loopbreaker_config::{Config, KillSwitch, LogPlace, Policy};
 use loopbreaker_fleet::{Fleet, Heard};
 use loopbreaker_telemetry::{Level, Part, Telemetry};
 
@@ -17,7 +17,7 @@ use crate::accounts::Accounts;
 use crate::agreed::Agreed;
 use crate::cache::Cache;
 use crate::fleet::AttemptIds;
-use crate::govern::{Governed, with_detectors, with_overrides};
+use crate::govern::{Governed, take_over_switch, with_detectors, with_overrides};
 use crate::hints::Placements;
 use crate::holds::Holds;
 use crate::identical::IdenticalRequests;
@@ -38,8 +38,7 @@ use crate::upstream::Origin;
 /// State and settings of one gateway process.
 pub(crate) struct Shared {
     settings: RwLock<Arc<Settings>>,
-    /// The config as it was read, and the policies that stand above its own.
-    written: Mutex<(Config, Vec<Policy>)>,
+    written: Mutex<Written>,
     pub(crate) secret: Secret,
     pub(crate) tenants: Tenants,
     pub(crate) sessions: Sessions,
@@ -66,6 +65,15 @@ pub(crate) struct Shared {
     pub(crate) trusts_tenant_header: AtomicBool,
     pub(crate) draining: AtomicBool,
     pub(crate) clock: Clock,
+}
+
+/// The config as it was read, and what stands above it.
+struct Written {
+    config: Config,
+    /// Policies in place of its own.
+    policies: Vec<Policy>,
+    /// Kill switches beside its own, by the ids under which they were thrown.
+    switches: Vec<(String, KillSwitch)>,
 }
 
 /// The gateway's own clock, which never jumps: windows, holds and budgets are measured by it.
@@ -111,7 +119,11 @@ impl Shared {
         }
         let random = Secret::random().map_or(0, |random| random.hash("attempts", &[]) as u64);
         Self {
-            written: Mutex::new((config.clone(), Vec::new())),
+            written: Mutex::new(Written {
+                config: config.clone(),
+                policies: Vec::new(),
+                switches: Vec::new(),
+            }),
             settings: RwLock::new(Arc::new(Settings::compile(config))),
             tenants: Tenants::new(secret.clone()),
             secret,
@@ -144,7 +156,10 @@ impl Shared {
     pub(crate) fn hear(&self, heard: Heard) {
         match heard {
             Heard::Order { message, is_old } => self.obedience.hear(&message, is_old),
-            Heard::Setting { name, value } => self.agreed.hear(name, &value),
+            Heard::Setting { name, value } => {
+                take_over_switch(self, &value);
+                self.agreed.hear(name, &value);
+            }
             Heard::Secret(secret) => {
                 // Whoever started while Redis was away has called sessions by other names until now.
                 self.secret.adopt(secret);
@@ -176,8 +191,8 @@ impl Shared {
         running.obey(&self.obedience);
         let running = {
             // The config may have been read again since the store was first tried, and not at this very moment.
-            let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-            running.observatory.rewritten(written.0.detectors.clone());
+            let written = self.written();
+            running.observatory.rewritten(written.config.detectors.clone());
             self.observing.begin(running)
         };
         running.observatory.govern(Arc::new(Governed::of(self)));
@@ -205,48 +220,69 @@ impl Shared {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts another config in force, below the policies and thresholds that were changed at run time.
+    /// Puts another config in force, below what was changed at run time.
     pub(crate) fn reload(&self, config: Config) {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.written();
         if let Some(running) = self.observing.running() {
             running.observatory.rewritten(config.detectors.clone());
         }
-        written.0 = config;
+        written.config = config;
         self.put_in_force(self.changed_at_run_time(&written));
     }
 
     /// Puts policies in force above those of the config.
-    pub(crate) fn set_overrides(&self, overrides: Vec<Policy>) {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if written.1 != overrides {
-            written.1 = overrides;
+    pub(crate) fn set_overrides(&self, policies: Vec<Policy>) {
+        let mut written = self.written();
+        if written.policies != policies {
+            written.policies = policies;
+            self.put_in_force(self.changed_at_run_time(&written));
+        }
+    }
+
+    /// Puts kill switches in force beside those of the config: what is made of those that are so now.
+    pub(crate) fn change_switches(&self, change: impl FnOnce(&mut Vec<(String, KillSwitch)>)) {
+        let mut written = self.written();
+        let before = written.switches.clone();
+        change(&mut written.switches);
+        if written.switches != before {
             self.put_in_force(self.changed_at_run_time(&written));
         }
     }
 
     /// Puts thresholds in force that were changed at run time.
     pub(crate) fn renew_settings(&self) {
-        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        self.put_in_force(self.changed_at_run_time(&written));
+        self.put_in_force(self.changed_at_run_time(&self.written()));
     }
 
     /// The config that was read, with everything above it that people have changed since.
-    fn changed_at_run_time(&self, (config, overrides): &(Config, Vec<Policy>)) -> Config {
-        let mut config = config.clone();
+    fn changed_at_run_time(&self, written: &Written) -> Config {
+        let mut config = written.config.clone();
         if let Some(running) = self.observing.running() {
             config = with_detectors(config, &running.observatory.detectors());
         }
-        with_overrides(config, overrides)
+        config.kill_switches.extend(written.switches.iter().map(|(_, switch)| switch.clone()));
+        with_overrides(config, &written.policies)
     }
 
     /// The policies that stand above those of the config.
     pub(crate) fn overrides(&self) -> Vec<Policy> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+        self.written().policies.clone()
+    }
+
+    /// Every kill switch; those of the config have no id.
+    pub(crate) fn kill_switches(&self) -> Vec<(Option<String>, KillSwitch)> {
+        let written = self.written();
+        let own = written.config.kill_switches.iter().map(|switch| (None, switch.clone()));
+        own.chain(written.switches.iter().map(|(id, switch)| (Some(id.clone()), switch.clone()))).collect()
     }
 
     /// Whether the config has no policy of its own.
     pub(crate) fn is_default_policy(&self) -> bool {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).0.policies.is_empty()
+        self.written().config.policies.is_empty()
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Requests that are under way keep the settings that they began with.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::error::StoreError;
 use crate::observatory::Observatory;
-use crate::policies::Governed;
+use crate::policies::{Book, Governed};
 use crate::thresholds::Thresholds;
 
 /// What an operator changed at one process, for the others to take over.
@@ -25,6 +25,8 @@ pub struct SettingChange {
 pub enum Setting {
     /// The policy of this id.
     Policy(String),
+    /// The kill switch of this id.
+    KillSwitch(String),
     /// The thresholds of the detectors.
     Detectors,
 }
@@ -40,6 +42,7 @@ impl Setting {
     pub fn name(&self) -> String {
         match self {
             Self::Policy(id) => format!("policy/{id}"),
+            Self::KillSwitch(id) => format!("kill_switch/{id}"),
             Self::Detectors => "detectors".to_owned(),
         }
     }
@@ -51,21 +54,22 @@ impl Observatory {
     pub async fn adopt(&self, change: SettingChange) -> Result<(), StoreError> {
         let SettingChange { setting, value, operator } = change;
         self.write(move |scribe| {
-            match &setting {
-                Setting::Policy(id) => {
-                    let kept = Governed::kept(scribe.store)?;
-                    let before = kept.into_iter().find(|(known, _)| known == id).map(|(_, spec)| spec);
-                    if before != value {
-                        scribe.keep_policy(&operator, id, value)?;
-                    }
-                }
+            let (book, id) = match &setting {
+                Setting::Policy(id) => (Book::Policies, id),
+                Setting::KillSwitch(id) => (Book::KillSwitches, id),
                 Setting::Detectors => {
                     let kept = Thresholds::kept(scribe.store)?;
                     let changed = scribe.shared.thresholds.replaced(&kept, value);
                     if changed.change != kept {
                         scribe.keep_thresholds(&operator, changed)?;
                     }
+                    return Ok(());
                 }
+            };
+            let kept = Governed::kept(scribe.store, book)?;
+            let before = kept.into_iter().find(|(known, _)| known == id).map(|(_, spec)| spec);
+            if before != value {
+                scribe.keep_override(book, &operator, id, value)?;
             }
             Ok(())
         })

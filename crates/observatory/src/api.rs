@@ -74,6 +74,9 @@ pub(crate) enum Route {
     TryPolicy,
     PutPolicy,
     DropPolicy,
+    Switches,
+    PutSwitch,
+    DropSwitch,
     Budgets,
     Audit,
     GuardCheck,
@@ -130,6 +133,9 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     call("POST", "/policies/try", Route::TryPolicy, "What a policy would have done with recorded sessions"),
     call("PUT", "/policies/{id}", Route::PutPolicy, "Keep a policy above the file"),
     call("DELETE", "/policies/{id}", Route::DropPolicy, "Go back to the policy of the file"),
+    call("GET", "/kill-switches", Route::Switches, "Whose every request is refused"),
+    call("PUT", "/kill-switches/{id}", Route::PutSwitch, "Throw a kill switch"),
+    call("DELETE", "/kill-switches/{id}", Route::DropSwitch, "Release a kill switch"),
     call("GET", "/budgets", Route::Budgets, "Budgets against their limits"),
     call("GET", "/audit", Route::Audit, "Who did what and when, hash-chained"),
     call("POST", "/guard/check", Route::GuardCheck, "Ask before a tool call"),
@@ -182,6 +188,8 @@ impl Observatory {
             Route::Overview => self.show_overview(&query, caller).await,
             Route::Policies => self.list_policies(caller).await,
             Route::DropPolicy => self.drop_policy(id, caller).await,
+            Route::Switches => self.list_switches(caller),
+            Route::DropSwitch => self.drop_switch(id, caller).await,
             Route::Budgets => self.list_budgets(caller),
             Route::Audit => self.list_audit(&query, caller).await,
             Route::Config => Ok(json_reply(200, &self.running_config())),
@@ -193,6 +201,7 @@ impl Observatory {
             | Route::PutDetectors
             | Route::TryPolicy
             | Route::PutPolicy
+            | Route::PutSwitch
             | Route::GuardCheck
             | Route::GuardOutcome
             | Route::GuardReset => {
@@ -206,6 +215,7 @@ impl Observatory {
                     Route::PutDetectors => self.put_detectors(Some(body), caller).await,
                     Route::TryPolicy => self.try_out_policy(&body, caller).await,
                     Route::PutPolicy => self.put_policy(id, body, caller).await,
+                    Route::PutSwitch => self.put_switch(id, &body, caller).await,
                     Route::GuardCheck => self.guard_check(&body, caller).await,
                     Route::GuardOutcome => self.guard_outcome(&body, caller).await,
                     _ => self.guard_reset(&body, caller),

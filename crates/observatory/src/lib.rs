@@ -25,6 +25,7 @@ mod graph;
 mod health;
 mod hitl;
 mod ingest;
+mod kill_switches;
 mod observatory;
 mod options;
 mod orders;

@@ -17,7 +17,7 @@ use crate::hitl::{Held, Hitl, Observer, Order, OrderGiven, Pause};
 use crate::ingest::{Accepted, Arrival, Refusal};
 use crate::options::Options;
 use crate::orders::{Given, OrderRefused};
-use crate::policies::Governed;
+use crate::policies::{Book, Governed, Overrides};
 use crate::rates::Rates;
 use crate::readers::Readers;
 use crate::store::{SearchFilter, Session, Store};
@@ -166,7 +166,7 @@ impl Observatory {
             health: Health::default(),
             orphans: Orphans::default(),
             rates: Rates::default(),
-            governed: Governed::new(opened.overrides),
+            governed: Governed::new(opened.overrides, opened.switches),
             has_others: opened.store.is_shared(),
             keep_prompts: options.keep_prompts,
             pause_timeout: millis(options.pause_timeout),
@@ -405,7 +405,8 @@ struct Opened {
     store: Store,
     last_event: u64,
     thresholds: Value,
-    overrides: Vec<(String, Value)>,
+    overrides: Overrides,
+    switches: Overrides,
     pauses: Vec<(Session, Pause)>,
     orders: Vec<(i64, i64, Order)>,
 }
@@ -417,9 +418,11 @@ impl Opened {
         } else {
             store.setting(EVENT_SETTING)?.and_then(|text| text.parse().ok()).unwrap_or(0)
         };
-        let (thresholds, overrides) = (Thresholds::kept(&mut store)?, Governed::kept(&mut store)?);
+        let thresholds = Thresholds::kept(&mut store)?;
+        let overrides = Governed::kept(&mut store, Book::Policies)?;
+        let switches = Governed::kept(&mut store, Book::KillSwitches)?;
         let (pauses, orders) = (store.pauses()?, store.orders()?);
-        Ok(Self { store, last_event, thresholds, overrides, pauses, orders })
+        Ok(Self { store, last_event, thresholds, overrides, switches, pauses, orders })
     }
 }
 

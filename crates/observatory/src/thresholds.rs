@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use loopbreaker::{DetectorsConfig, Guard, RedundancyRules};
 use serde_json::{Map, Value};
 
-use crate::agreed::{Setting, SettingChange};
+use crate::agreed::Setting;
 use crate::audit::{Deed, sha256};
 use crate::detectors::{Problem, changed, merged, shown};
 use crate::error::{StoreError, Stored};
@@ -155,7 +155,7 @@ impl Observatory {
             };
             let value = changed.change.clone();
             let after = scribe.keep_thresholds(&operator, changed)?;
-            scribe.tell_others(SettingChange { setting: Setting::Detectors, value: Some(value), operator });
+            scribe.tell_others(Setting::Detectors, Some(value), operator);
             Ok(Ok(after))
         })
         .await

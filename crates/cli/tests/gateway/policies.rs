@@ -3,4 +3,5 @@
 mod modes;
 mod reloads;
 mod selectors;
+mod switches;
 mod thresholds;

@@ -1,6 +1,7 @@
 //! `kill_switches`: whose every request is refused.
 
 use loopbreaker::Timestamp;
+use serde_json::{Map, Value};
 
 use super::policies::limit_key::{self, LimitKey};
 use crate::cursor::{Cursor, Read};
@@ -32,6 +33,35 @@ impl KillSwitch {
     /// Whether it holds at this moment of the wall clock.
     pub fn is_on(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| now < end)
+    }
+
+    /// The switch as it would be written in a config: reading it gives the same switch again.
+    ///
+    /// ```
+    /// use loopbreaker_config::Config;
+    /// let text = "kill_switches: [{ scope_key: agent, scope_value: crawler, route: /v1/messages }]";
+    /// let switch = Config::parse(text).unwrap().kill_switches.remove(0);
+    /// let again = serde_json::json!({ "kill_switches": [switch.to_json()] }).to_string();
+    /// assert_eq!(Config::parse(&again).unwrap().kill_switches, [switch]);
+    /// ```
+    pub fn to_json(&self) -> Value {
+        let mut written = Map::new();
+        let mut put = |name: &str, value: String| drop(written.insert(name.to_owned(), value.into()));
+        if self.key == LimitKey::Tenant {
+            put("tenant", self.value.clone());
+        } else {
+            put("scope_key", self.key.to_string());
+            put("scope_value", self.value.clone());
+        }
+        for (name, text) in [("route", &self.path), ("reason", &self.reason)] {
+            if let Some(text) = text {
+                put(name, text.clone());
+            }
+        }
+        if let Some(end) = self.expires_at {
+            put("expires_at", crate::moment::write(end));
+        }
+        Value::Object(written)
     }
 }
 

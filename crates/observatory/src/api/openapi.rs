@@ -132,6 +132,7 @@ fn body(route: Route) -> Value {
         Route::PutDetectors => &["sentinel", "entropy", "redundancy", "semantic"],
         Route::TryPolicy => &["policy", "last"],
         Route::PutPolicy => &["spec"],
+        Route::PutSwitch => &["tenant", "scope_key", "scope_value", "route", "reason", "expires_at"],
         _ => &["name", "query"],
     };
     let properties: Map<String, Value> =

@@ -1,6 +1,6 @@
-//! Policies over HTTP, and the numbers of the first screen.
+//! Policies and kill switches over HTTP, and the numbers of the first screen.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::lists::tenant_of;
 use super::orders::{operator_of, violations};
@@ -56,6 +56,23 @@ impl Observatory {
         for_all_tenants(caller)?;
         changed(self.change_policy(operator, id, None).await?)
     }
+
+    pub(super) fn list_switches(&self, caller: &Caller) -> Answered {
+        for_all_tenants(caller)?;
+        Ok(json_reply(200, &json!({ "kill_switches": self.kill_switches() })))
+    }
+
+    pub(super) async fn put_switch(&self, id: String, body: &Value, caller: &Caller) -> Answered {
+        let operator = operator_of(caller)?;
+        for_all_tenants(caller)?;
+        changed(self.throw_switch(operator, id, body).await?)
+    }
+
+    pub(super) async fn drop_switch(&self, id: String, caller: &Caller) -> Answered {
+        let operator = operator_of(caller)?;
+        for_all_tenants(caller)?;
+        changed(self.release_switch(operator, id).await?)
+    }
 }
 
 /// A policy is sent whole, or with its spec apart as it is listed.
@@ -68,6 +85,10 @@ fn changed(change: Change) -> Answered {
         Change::Done(done) => Ok(json_reply(200, &done)),
         Change::Wrong(problems) => Err(Box::new(violations(&problems))),
         Change::Unknown => Err(Box::new(error(404, "not_found", "no override of that id is kept"))),
+        Change::InFile => {
+            let message = "it stands in the config file: take it out there, and it ends as the file is saved";
+            Err(Box::new(error(409, "in_file", message)))
+        }
         Change::Ungoverned => {
             Err(Box::new(error(503, "unavailable", "no gateway with policies runs beside this API")))
         }

@@ -238,6 +238,20 @@ const SHAPES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("Policies", &[("policies", "Policy[]")]),
     (
+        "KillSwitch",
+        &[
+            ("id", "text?"),
+            ("key", "text"),
+            ("value", "text"),
+            ("path", "text?"),
+            ("reason", "text?"),
+            ("expires_at", "text?"),
+            ("on", "flag"),
+            ("source", "text"),
+        ],
+    ),
+    ("KillSwitches", &[("kill_switches", "KillSwitch[]")]),
+    (
         "Fired",
         &[
             ("session_id", "text"),
@@ -304,6 +318,8 @@ pub(crate) fn of(route: Route) -> Option<&'static str> {
         Route::Overview => "Overview",
         Route::Policies => "Policies",
         Route::PutPolicy => "Policy",
+        Route::Switches => "KillSwitches",
+        Route::PutSwitch => "KillSwitch",
         Route::TryPolicy => "Tried",
         Route::Budgets => "Budgets",
         Route::Audit => "Audit",

@@ -12,11 +12,17 @@ use crate::server::{Server, in_session};
 #[derive(Default)]
 pub(crate) struct Ladders {
     overrides: Mutex<Vec<(String, Value)>>,
+    switches: Mutex<Vec<(String, Value)>>,
 }
 
 impl Ladders {
     pub(crate) fn shared() -> Arc<Self> {
         Arc::new(Self::default())
+    }
+
+    /// The kill switches that it was told of.
+    pub(crate) fn switches(&self) -> Vec<(String, Value)> {
+        self.switches.lock().unwrap().clone()
     }
 
     /// What the gateway was told.
@@ -30,7 +36,30 @@ impl Policies for Ladders {
         let overrides = self.overrides();
         let spec = overrides.iter().find(|(id, _)| id == "default").map(|(_, spec)| spec.clone());
         let spec = spec.unwrap_or_else(|| json!({ "ladder": ["hint", "reject"] }));
-        json!({ "policies": [{ "id": "default", "mode": "enforce", "source": "default", "spec": spec }] })
+        let own = json!({ "id": null, "key": "tenant", "value": "bad", "path": null, "reason": null,
+            "expires_at": null, "on": true, "source": "file" });
+        let thrown = self.switches().into_iter().map(|(id, switch)| {
+            let mut shown = own.clone();
+            (shown["id"], shown["source"]) = (id.clone().into(), "override".into());
+            (shown["value"], shown["reason"]) = (id.into(), switch["reason"].clone());
+            shown
+        });
+        let switches: Vec<Value> = [own.clone()].into_iter().chain(thrown).collect();
+        json!({
+            "policies": [{ "id": "default", "mode": "enforce", "source": "default", "spec": spec }],
+            "kill_switches": switches,
+        })
+    }
+
+    fn checked_switch(&self, _: &str, switch: &Value) -> Result<Value, Vec<(String, String)>> {
+        match switch.get("expires_at") {
+            None => Ok(switch.clone()),
+            Some(_) => Err(vec![("expires_at".to_owned(), "is no moment".to_owned())]),
+        }
+    }
+
+    fn replace_switches(&self, switches: &[(String, Value)]) {
+        *self.switches.lock().unwrap() = switches.to_vec();
     }
 
     fn checked(&self, _: &str, spec: &Value) -> Result<Value, Vec<(String, String)>> {
@@ -130,6 +159,48 @@ fn an_override_is_kept_shown_and_audited_until_it_is_taken_away() {
     assert_eq!(server.call("PUT", "/policies/default", &viewer, "{}").0, 403);
     let (_, newest) = server.get("/audit?order=desc&limit=1");
     assert_eq!((&newest["entries"][0]["seq"], &newest["next"]), (&json!(2), &json!("2")));
+}
+
+#[test]
+fn a_kill_switch_is_thrown_shown_and_audited_until_it_is_released() {
+    let server = Server::start();
+    assert_eq!(server.call("PUT", "/kill-switches/acme", &[], "{}").0, 503, "no gateway is there");
+    assert_eq!(server.get("/kill-switches").1, json!({ "kill_switches": [] }));
+    let policies = Ladders::shared();
+    server.observatory.govern(Arc::clone(&policies) as _);
+    let (status, thrown) = server.call("PUT", "/kill-switches/acme", &[], r#"{"reason":"runaway"}"#);
+    assert_eq!(status, 200, "{thrown}");
+    assert_eq!((&thrown["id"], &thrown["reason"]), (&json!("acme"), &json!("runaway")));
+    assert_eq!(policies.switches(), [("acme".to_owned(), json!({ "reason": "runaway" }))]);
+    let (_, listed) = server.get("/kill-switches");
+    let sources: Vec<&Value> =
+        listed["kill_switches"].as_array().unwrap().iter().map(|switch| &switch["source"]).collect();
+    assert_eq!(sources, ["file", "override"]);
+
+    let (status, answer) = server.call("PUT", "/kill-switches/x", &[], r#"{"expires_at":"soon"}"#);
+    assert_eq!((status, &answer["violations"][0]["field"]), (422, &json!("expires_at")));
+    let viewer = [("x-test-role", "viewer")];
+    for method in ["PUT", "DELETE"] {
+        assert_eq!(server.call(method, "/kill-switches/acme", &viewer, "{}").0, 403);
+    }
+    assert_eq!(policies.switches().len(), 1);
+
+    let (status, released) = server.call("DELETE", "/kill-switches/acme", &[], "");
+    assert_eq!((status, released), (200, json!({ "id": "acme", "released": true })));
+    assert!(policies.switches().is_empty());
+    assert_eq!(server.call("DELETE", "/kill-switches/acme", &[], "").0, 404);
+    let (status, answer) = server.call("DELETE", "/kill-switches/bad", &[], "");
+    assert_eq!((status, &answer["error"]), (409, &json!("in_file")));
+
+    let (_, audit) = server.get("/audit");
+    let deeds: Vec<(&Value, &Value)> = audit["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| (&entry["action"], &entry["reason"]))
+        .collect();
+    let deed = json!("kill_switch");
+    assert_eq!(deeds, [(&deed, &json!("acme: runaway")), (&deed, &json!("acme"))]);
 }
 
 #[test]

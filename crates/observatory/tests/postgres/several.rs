@@ -211,9 +211,14 @@ async fn thresholds_and_policies_reach_every_process() {
     put(&one, "default", &json!({ "ladder": ["reject"] })).await;
     let spec = json!({ "ladder": ["reject"] });
     until("the policy did not come", || second.overrides() == [("default".to_owned(), spec.clone())]);
+    let body = http_body_util::Full::<bytes::Bytes>::from(r#"{"reason":"runaway"}"#);
+    let request = hyper::Request::put("/api/v1/kill-switches/acme").body(body).unwrap();
+    assert_eq!(one.handle(request, &Caller::local()).await.status(), 200);
+    until("the kill switch did not come", || second.switches().len() == 1);
     let third = Ladders::shared();
     Observatory::open(options).unwrap().govern(Arc::clone(&third) as _);
-    assert_eq!(third.overrides().len(), 1, "a process that starts later has it too");
+    let known = (third.overrides().len(), third.switches().len());
+    assert_eq!(known, (1, 1), "a process that starts later has both");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Policies and thresholds that are changed at one gateway and hold at all, each with a log of its own.
+//! Policies, kill switches and thresholds that are changed at one gateway and hold at all, each with a log of its own.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{gateways, is_whole, sharing};
 use crate::lab::{Bench, Lab, until};
 use crate::redis::Redis;
-use crate::talk::looping;
+use crate::talk::{looping, question};
 
 const POLICIES: &str = "/api/v1/policies";
 const THRESHOLDS: &str = "/api/v1/config/detectors";
@@ -98,6 +98,37 @@ fn thresholds_that_are_changed_at_one_hold_at_another_and_can_be_taken_back_ther
         soon("the config's own are in force again", || effect(lab).is_null());
         assert_eq!(judged(lab, &format!("b{turn}")), "hint");
     }
+}
+
+#[test]
+fn a_kill_switch_that_is_thrown_at_one_holds_at_all_within_a_second_and_at_those_that_start_later() {
+    let redis = Redis::start();
+    let mut labs = gateways(&redis.url(), "");
+    // One that keeps no log has to stop a runaway all the same.
+    labs.push(Bench::new().config(&sharing(&redis.url(), "log: { url: off }")).start());
+    let away = labs.remove(2);
+    away.signal(Signal::TERM);
+    let status = |lab: &Lab| lab.chat(&[("x-tenant-id", "acme")], question("a")).status;
+    let switch = "/api/v1/kill-switches/acme";
+    put(&labs[0], switch, &json!({ "reason": "runaway" }));
+    assert_eq!(status(&labs[0]), 403);
+    for lab in &labs {
+        soon("the switch holds at the others", || status(lab) == 403);
+        assert_eq!(lab.chat(&[("x-tenant-id", "other")], question("a")).status, 200);
+    }
+    let third = away.restarted();
+    until("it holds at the one that was away", || status(&third) == 403);
+    let fourth = Bench::new().config(&sharing(&redis.url(), "log: { url: off }")).start();
+    until("it holds at one that has never been there", || status(&fourth) == 403);
+
+    assert_eq!(third.ask("DELETE", switch, &[], "").status, 200);
+    for lab in labs.iter().chain([&third, &fourth]) {
+        soon("the switch is released", || status(lab) == 200);
+    }
+    assert_eq!(redis.command(&["XLEN", "{lb}:orders"]), "2", "each change is told once");
+    let entries = labs[1].get("/api/v1/audit").json()["entries"].clone();
+    let audited: Vec<&Value> = entries.as_array().unwrap().iter().map(|entry| &entry["reason"]).collect();
+    assert_eq!(audited, ["acme: runaway", "acme"]);
 }
 
 #[test]
