@@ -283,7 +283,7 @@ impl Nesting {
         if self.depth > 0 && self.depth.is_multiple_of(64) {
             self.outer.push(self.innermost);
         }
-        self.innermost = self.innermost << 1 | u64::from(is_object);
+        self.innermost = (self.innermost << 1) | u64::from(is_object);
         self.depth += 1;
     }
 
