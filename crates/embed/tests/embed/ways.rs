@@ -43,10 +43,10 @@ fn in_process(name: &'static str, store: String, servers: Vec<Redis>) -> Way {
     way(name, Backend::InProcess { model: ModelOptions::default(), store }, servers)
 }
 
-fn by_sidecar(name: &'static str, store: Option<String>, servers: Vec<Redis>) -> Way {
+fn by_sidecar(name: &'static str, store: Option<&str>, servers: Vec<Redis>) -> Way {
     let folder = tempfile::tempdir().unwrap();
     let socket: PathBuf = folder.path().join("embed.sock");
-    let environment: Vec<(&str, &str)> = store.iter().map(|store| ("REDIS_URL", store.as_str())).collect();
+    let environment: Vec<(&str, &str)> = store.map(|store| ("REDIS_URL", store)).into_iter().collect();
     let sidecar = Sidecar::start(&socket, &environment);
     let backend = Backend::Sidecars(vec![socket.to_str().unwrap().parse().unwrap()]);
     Way { _sidecar: Some((sidecar, folder)), ..way(name, backend, servers) }
@@ -61,8 +61,8 @@ fn ways() -> Vec<Way> {
         in_process("redis", urls.0, vec![list]),
         in_process("redis stack", urls.1, vec![stack]),
         by_sidecar("sidecar", None, Vec::new()),
-        by_sidecar("sidecar on redis", Some(urls.2), vec![sidecars_list]),
-        by_sidecar("sidecar on redis stack", Some(urls.3), vec![sidecars_stack]),
+        by_sidecar("sidecar on redis", Some(&urls.2), vec![sidecars_list]),
+        by_sidecar("sidecar on redis stack", Some(&urls.3), vec![sidecars_stack]),
     ]
 }
 
