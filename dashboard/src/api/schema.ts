@@ -213,6 +213,21 @@ export type HandOff = {
   to: string;
 };
 
+export type KillSwitch = {
+  expires_at: string | null;
+  id: string | null;
+  key: string;
+  on: boolean;
+  path: string | null;
+  reason: string | null;
+  source: string;
+  value: string;
+};
+
+export type KillSwitches = {
+  kill_switches: KillSwitch[];
+};
+
 export type KindCounts = {
   enforced: number;
   kind: string;
