@@ -91,6 +91,29 @@ def test_orders_about_different_people_are_work(lab):
     assert not any(play(mock, url, rounds=6, course=course))
 
 
+def test_the_designs_literal_rule_takes_other_sessions_of_a_tenant_for_the_same_and_no_other_tenant(lab):
+    """`scope: full` and `history: tenant`: one prompt like another is enough, whoever of the tenant said it."""
+    literal = {**ONLY_MEANING, "semantic": {**ONLY_MEANING["semantic"], "scope": "full", "history": "tenant"}}
+    mock = lab.mock()
+    url = lab.gateway(mock, literal).url
+    mock.script(*script(PARAPHRASES))
+
+    def begin(key, words):
+        """A session of one request; says whether the model was told."""
+        agent = Chat(url, key=key)
+        agent.user(words)
+        agent.ask()
+        return hinted(mock)[-1]
+
+    deadline, tries = time.monotonic() + 60, 0
+    while not begin(f"key-{tries}", WORDS[0]) and not begin(f"key-{tries}", WORDS[1]):
+        assert time.monotonic() < deadline, "the model was never told"
+        tries += 1
+    assert not begin("key-of-another", WORDS[2]), "another tenant has not said that"
+    assert begin("key-of-another", WORDS[0]), "its own other session has"
+    assert not begin("key-of-another", "Write a short poem about the sea in winter.")
+
+
 def test_the_switch_of_the_environment_turns_it_off(lab, monkeypatch):
     monkeypatch.setenv("LOOP_DETECTION_ENABLED", "false")
     mock = lab.mock()
@@ -106,13 +129,13 @@ def test_a_bad_variable_stops_the_start_with_its_name(tmp_path):
     assert "LOOP_SIMILARITY_THRESHOLD" in done.stderr
 
 
-class Sidecar:
-    """`loopbreaker sidecar` on a socket of its own."""
+class Started:
+    """A process that listens on a socket of its own, once the socket is there."""
 
-    def __init__(self, folder):
-        self.socket = str(folder / "embed.sock")
-        self.process = subprocess.Popen([LOOPBREAKER, "sidecar"], env={**os.environ, "UDS_PATH": self.socket})
-        deadline = time.monotonic() + 60
+    def __init__(self, socket, command, within, **how):
+        self.socket = str(socket)
+        self.process = subprocess.Popen(command, **how)
+        deadline = time.monotonic() + within
         while not os.path.exists(self.socket):
             assert self.process.poll() is None and time.monotonic() < deadline, "it did not start"
             time.sleep(0.05)
@@ -120,6 +143,18 @@ class Sidecar:
     def stop(self):
         self.process.kill()
         self.process.wait()
+
+
+def start_sidecar(folder):
+    socket = folder / "embed.sock"
+    return Started(socket, [LOOPBREAKER, "sidecar"], 60, env={**os.environ, "UDS_PATH": str(socket)})
+
+
+def start_redis(folder):
+    """A redis-server that keeps nothing on disk."""
+    socket = folder / "redis.sock"
+    command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(folder)]
+    return Started(socket, command, 20, stdout=subprocess.DEVNULL)
 
 
 def with_sidecar(socket, timeout="5s"):
@@ -128,32 +163,15 @@ def with_sidecar(socket, timeout="5s"):
 
 @pytest.mark.parametrize("course", [PARAPHRASES, ORDERED], ids=lambda course: course.name)
 def test_a_sidecar_finds_the_same(lab, tmp_path, course):
-    sidecar = lab._keep(Sidecar(tmp_path))
+    sidecar = lab._keep(start_sidecar(tmp_path))
     mock = lab.mock()
     told = play_until_hinted(mock, lab.gateway(mock, with_sidecar(sidecar.socket)).url, course=course)
     assert not any(told[:3]), "two of them are no loop"
 
 
-class Redis:
-    """A redis-server that keeps nothing on disk."""
-
-    def __init__(self, folder):
-        self.socket = str(folder / "redis.sock")
-        command = ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--dir", str(folder)]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
-        while not os.path.exists(self.socket):
-            assert self.process.poll() is None and time.monotonic() < deadline, "it did not start"
-            time.sleep(0.05)
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-
-
 @pytest.mark.parametrize("course", [PARAPHRASES, ORDERED], ids=lambda course: course.name)
 def test_a_store_on_redis_finds_the_same(lab, tmp_path, course):
-    redis = lab._keep(Redis(tmp_path))
+    redis = lab._keep(start_redis(tmp_path))
     mock = lab.mock()
     stored = {**ONLY_MEANING, "semantic": {**ONLY_MEANING["semantic"], "store": f"redis+unix://{redis.socket}"}}
     told = play_until_hinted(mock, lab.gateway(mock, stored).url, course=course)
@@ -162,7 +180,7 @@ def test_a_store_on_redis_finds_the_same(lab, tmp_path, course):
 
 @pytest.mark.parametrize("fault", ["stopped", "killed"])
 def test_a_sidecar_that_fails_is_not_felt(lab, tmp_path, fault):
-    sidecar = lab._keep(Sidecar(tmp_path))
+    sidecar = lab._keep(start_sidecar(tmp_path))
     mock = lab.mock()
     gateway = lab.gateway(mock, with_sidecar(sidecar.socket, "50ms"))
     sidecar.process.send_signal(signal.SIGSTOP if fault == "stopped" else signal.SIGKILL)
