@@ -196,27 +196,7 @@ mod tests {
     }
 
     fn session(store: &mut Store) -> i64 {
-        let row = Session {
-            id: 0,
-            tenant: store.tenant("t").unwrap(),
-            tenant_name: "t".to_owned(),
-            name: "run".to_owned(),
-            provisional: false,
-            level: "normal".to_owned(),
-            ended: false,
-            entropy: 1.0,
-            loop_score: 0.0,
-            steps: 0,
-            tokens: 0,
-            cost: 0.0,
-            cumulative: 0.0,
-            cluster: String::new(),
-            agents: Vec::new(),
-            started_at: 0,
-            last_at: 0,
-            wasted: loopbreaker::Wasted::default(),
-            marks: crate::store::Marks::default(),
-        };
+        let row = Session::new(store.tenant("t").unwrap(), "t", "run", 0);
         store.put_session(&row).unwrap()
     }
 
