@@ -1,6 +1,6 @@
 //! What an answer consumed.
 
-use crate::json::{Broken, Cursor, Json};
+use crate::json::Json;
 use serde::Deserialize;
 
 /// Tokens of one request and its answer. No token is counted in two of the fields.
@@ -38,29 +38,13 @@ impl Usage {
     /// What chat completions and the Responses API report: the prompt's count has the cached tokens in it, the
     /// answer's count those of thinking.
     pub(crate) fn openai(reported: Json<'_>) -> Option<Self> {
-        let (mut prompt, mut answer, mut cached, mut hit, mut reasoning) = (None, None, None, None, None);
-        Cursor::new(reported.get())
-            .walk(|key, cursor| {
-                match key {
-                    "prompt_tokens" | "input_tokens" => prompt = cursor.count()?,
-                    "completion_tokens" | "output_tokens" => answer = cursor.count()?,
-                    "prompt_tokens_details" | "input_tokens_details" => {
-                        cached = count_in(cursor, "cached_tokens")?;
-                    }
-                    "completion_tokens_details" | "output_tokens_details" => {
-                        reasoning = count_in(cursor, "reasoning_tokens")?;
-                    }
-                    // `DeepSeek`'s name for the cached tokens.
-                    "prompt_cache_hit_tokens" => hit = cursor.count()?,
-                    _ => drop(cursor.skip()?),
-                }
-                Ok(())
-            })
-            .ok()?;
-        let prompt = prompt?;
-        let cached = cached.or(hit).unwrap_or_default().min(prompt);
-        let answer = answer.unwrap_or_default();
-        let reasoning = reasoning.unwrap_or_default().min(answer);
+        let usage: OpenAi = serde_json::from_str(reported.get()).ok()?;
+        let prompt = usage.prompt_tokens?;
+        let details = usage.prompt_tokens_details.unwrap_or_default();
+        let cached = details.cached_tokens.or(usage.prompt_cache_hit_tokens).unwrap_or_default().min(prompt);
+        let answer = usage.completion_tokens.unwrap_or_default();
+        let details = usage.completion_tokens_details.unwrap_or_default();
+        let reasoning = details.reasoning_tokens.unwrap_or_default().min(answer);
         Some(Self {
             input: prompt - cached,
             cache_read: cached,
@@ -100,19 +84,28 @@ impl Usage {
     }
 }
 
-/// One count of an object that may be missing.
-fn count_in<'a>(cursor: &mut Cursor<'a>, name: &str) -> Result<Option<u64>, Broken<'a>> {
-    let mut count = None;
-    if !cursor.is_null()? {
-        cursor.walk(|key, cursor| {
-            if key == name {
-                count = cursor.count()?;
-                return Ok(());
-            }
-            cursor.skip().map(drop)
-        })?;
-    }
-    Ok(count)
+#[derive(Deserialize)]
+struct OpenAi {
+    #[serde(alias = "input_tokens")]
+    prompt_tokens: Option<u64>,
+    #[serde(alias = "output_tokens")]
+    completion_tokens: Option<u64>,
+    #[serde(alias = "input_tokens_details")]
+    prompt_tokens_details: Option<PromptDetails>,
+    #[serde(alias = "output_tokens_details")]
+    completion_tokens_details: Option<AnswerDetails>,
+    /// `DeepSeek`'s name for the cached tokens.
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+struct AnswerDetails {
+    reasoning_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
