@@ -270,7 +270,8 @@ Exit codes: 0 it was told to stop, 1 the config is wrong or the port is taken, 2
 const SIDECAR_NOTES: &str = "\
 Variables:
   UDS_PATH                   the socket [default: /tmp/embedding-sidecar.sock]
-  REDIS_URL                  where vectors are kept: redis://…, redis://…?vector=hnsw; memory without it
+  REDIS_URL                  where vectors are kept: redis://…, rediss://… for TLS, with ?vector=hnsw for Redis
+                             Stack; memory without it
   LOOP_SIMILARITY_THRESHOLD  from which similarity on two prompts are a loop [default: 0.95]
   LOOP_HISTORY_SIZE          how many earlier prompts are compared [default: 5]
   LOOP_EMBEDDING_TTL         how many seconds they are kept [default: 3600]

@@ -1,13 +1,14 @@
 //! `loopbreaker sidecar`: embeddings for several gateways, by gRPC.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use loopbreaker_embed::{Served, SidecarOptions, serve_observed};
+use loopbreaker_embed::{Engine, HistoryError, Served, SidecarOptions, serve_observed};
 use loopbreaker_telemetry::{Check, LogFormat, Spans, Telemetry, TraceContext};
 
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
 
 pub(crate) fn run() -> Result<Exit, Failure> {
     let hint = "`loopbreaker sidecar --help` lists the variables";
@@ -17,10 +18,34 @@ pub(crate) fn run() -> Result<Exit, Failure> {
     let telemetry = Telemetry::start(LogFormat::Json, Box::new(std::io::stderr()), variable);
     let spans = telemetry.spans.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let served = runtime.block_on(serve_observed(options, Arc::new(move |served| tell(&spans, served))));
+    let greeting = greeting(&options);
+    let on_ready = move |away: Option<&HistoryError>| {
+        // Whoever closed our output does not want to know.
+        writeln!(anstream::stdout(), "{greeting}").unwrap_or_default();
+        if let Some(away) = away {
+            warn(&away.to_string());
+        }
+    };
+    let observer = Arc::new(move |served: &Served<'_>| tell(&spans, served));
+    let served = runtime.block_on(serve_observed(options, observer, on_ready));
     telemetry.shutdown(FAREWELL);
     served.map_err(|error| Failure::told(error.to_string(), hint))?;
     Ok(Exit::Fine)
+}
+
+/// Where it listens, what it computes with, and how a gateway finds it.
+fn greeting(options: &SidecarOptions) -> String {
+    let socket = options.uds_path.display();
+    let model = options.model.path.as_ref().map_or("built in".to_owned(), |path| path.display().to_string());
+    let engine = match options.model.engine {
+        Engine::PureRust => "pure Rust",
+        Engine::OnnxRuntime(_) => "ONNX Runtime",
+    };
+    let place = options.place();
+    format!(
+        "listening on {socket} (model: {model}, engine: {engine}, vectors: {place}); a gateway finds it by \
+         LOOP_EMBEDDING_SIDECAR_UDS={socket} loopbreaker serve"
+    )
 }
 
 /// A check as a span that belongs to whoever asked for it.

@@ -1,6 +1,7 @@
 //! The address of a store, which may hold a password.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// The URL of a Redis or a Postgres. Whoever connects takes it whole by [`StoreUrl::as_str`]; everything that is
 /// printed leaves the user name and the password out.
@@ -34,6 +35,59 @@ impl StoreUrl {
     }
 }
 
+/// The address of a Redis without `sslrootcert=…`, and the PEM file that it names: what is trusted instead of the
+/// system's certificates.
+///
+/// ```
+/// use loopbreaker_config::without_roots;
+/// let (url, roots) = without_roots("rediss://cache:6380/1?sslrootcert=%2Fetc%2Fca.pem&protocol=resp3");
+/// assert_eq!((&*url, roots.unwrap().to_str()), ("rediss://cache:6380/1?protocol=resp3", Some("/etc/ca.pem")));
+/// ```
+pub fn without_roots(url: &str) -> (String, Option<PathBuf>) {
+    let Some((address, query)) = url.split_once('?') else { return (url.to_owned(), None) };
+    let mut roots = None;
+    let kept = query.split('&').filter(|pair| match pair.strip_prefix("sslrootcert=") {
+        Some(path) => {
+            roots = Some(PathBuf::from(path.replace("%2F", "/").replace("%2f", "/")));
+            false
+        }
+        None => true,
+    });
+    let kept: Vec<&str> = kept.collect();
+    let address = if kept.is_empty() { address.to_owned() } else { format!("{address}?{}", kept.join("&")) };
+    (address, roots)
+}
+
+/// Why an encrypted connection to a Redis failed, with what to do about it.
+///
+/// ```
+/// use loopbreaker_config::with_tls_advice;
+/// assert!(with_tls_advice("invalid peer certificate: UnknownIssuer").contains("sslrootcert"));
+/// assert_eq!(with_tls_advice("connection refused"), "connection refused");
+/// ```
+pub fn with_tls_advice(problem: &str) -> String {
+    let advice = TLS_ADVICE.iter().find(|(sign, _)| problem.contains(sign));
+    advice.map_or_else(|| problem.to_owned(), |(_, advice)| format!("{problem}; {advice}"))
+}
+
+/// What rustls says, and what helps. The first that fits is told.
+const TLS_ADVICE: [(&str, &str); 6] = [
+    ("NotValidForName", NAME_ADVICE),
+    ("not valid for name", NAME_ADVICE),
+    ("Expired", "its certificate has run out: renew it"),
+    ("expired", "its certificate has run out: renew it"),
+    (
+        "invalid peer certificate",
+        "its certificate is not trusted: name the PEM file of its CA with `?sslrootcert=/path/ca.pem` in the address, \
+         or add it to the system's certificates",
+    ),
+    (
+        "InvalidContentType",
+        "no TLS is spoken at that port: write `redis://`, or the port of the server's `tls-port`",
+    ),
+];
+const NAME_ADVICE: &str = "its certificate is for another name: write one that stands in it";
+
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((scheme, rest)) = self.0.split_once("://") else { return f.write_str("***") };
@@ -54,7 +108,19 @@ impl fmt::Debug for StoreUrl {
 mod tests {
     use proptest::prelude::*;
 
-    use super::StoreUrl;
+    use super::{StoreUrl, without_roots};
+
+    #[test]
+    fn only_what_names_certificates_is_taken_out_of_an_address() {
+        for (url, kept, roots) in [
+            ("rediss://a:1", "rediss://a:1", None),
+            ("rediss://a:1?sslrootcert=/ca.pem", "rediss://a:1", Some("/ca.pem")),
+            ("rediss://a:1?timeout=9ms&sslrootcert=ca.pem", "rediss://a:1?timeout=9ms", Some("ca.pem")),
+            ("rediss://a:1?vector=hnsw", "rediss://a:1?vector=hnsw", None),
+        ] {
+            assert_eq!(without_roots(url), (kept.to_owned(), roots.map(Into::into)), "{url}");
+        }
+    }
 
     #[test]
     fn what_is_printed_has_no_password() {

@@ -8,6 +8,7 @@ mod tag;
 
 use std::fmt;
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,9 +103,17 @@ impl Default for HistoryLimits {
 pub enum HistoryError {
     /// The store's address cannot be understood.
     #[error(
-        "{0} is no address of a store: write memory, redis://host:port, or redis://host:port?vector=hnsw"
+        "{0} is no address of a store: write memory, redis://host:port, or redis://host:port?vector=hnsw, with rediss for TLS"
     )]
     Address(String),
+    /// The certificates that are to be trusted cannot be read.
+    #[error("the certificates of {} cannot be read: {reason}; `sslrootcert` names a PEM file", path.display())]
+    Roots {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
     /// The store is away, too slow, full, or refuses.
     #[error("the store at {place} does not answer: {reason}")]
     Unavailable {
@@ -143,7 +152,8 @@ pub enum HistoryError {
     },
 }
 
-/// The store that an address names: `memory`, `redis://…`, or `redis://…?vector=hnsw`.
+/// The store that an address names: `memory`, `redis://…`, or `redis://…?vector=hnsw`; with `rediss` by TLS, where
+/// `sslrootcert=…` names a PEM file that is trusted instead of the system's certificates.
 ///
 /// ```
 /// use loopbreaker_embed::{HistoryLimits, open_history};
@@ -174,7 +184,7 @@ pub fn open_history(address: &str, limits: HistoryLimits) -> Result<Arc<dyn Hist
 }
 
 /// The address without a user name, a password, or anything else that may be one.
-fn shown(address: &str) -> String {
+pub(crate) fn shown(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return "the configured store".to_owned() };
     let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
     format!("{scheme}://{}", place.split('?').next().unwrap_or_default())

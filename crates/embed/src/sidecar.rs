@@ -90,11 +90,16 @@ pub enum SidecarError {
 ///
 /// A store that is away does not stop the start: it may come back, and until then each check says so.
 pub async fn serve(options: SidecarOptions) -> Result<(), SidecarError> {
-    serve_observed(options, Arc::new(|_| ())).await
+    serve_observed(options, Arc::new(|_| ()), |_| ()).await
 }
 
-/// The same, with somebody who hears of each check when it is over.
-pub async fn serve_observed(options: SidecarOptions, observer: Observer) -> Result<(), SidecarError> {
+/// The same, with somebody who hears of each check when it is over. `on_ready` is called once the socket is there, with
+/// what is wrong with the store, if anything is.
+pub async fn serve_observed(
+    options: SidecarOptions,
+    observer: Observer,
+    on_ready: impl FnOnce(Option<&HistoryError>),
+) -> Result<(), SidecarError> {
     let model = options.model.clone();
     let loaded = tokio::task::spawn_blocking(move || {
         let embedder = model.load()?;
@@ -103,10 +108,11 @@ pub async fn serve_observed(options: SidecarOptions, observer: Observer) -> Resu
     });
     let embedder = loaded.await.map_err(|error| SidecarError::Ended(error.to_string()))??;
     let store = open_history(&options.store, options.limits)?;
-    match store.prepare(embedder.dimensions()).await {
-        Ok(()) | Err(HistoryError::Unavailable { .. }) => {}
+    let away = match store.prepare(embedder.dimensions()).await {
+        Ok(()) => None,
+        Err(error @ HistoryError::Unavailable { .. }) => Some(error),
         Err(error) => return Err(error.into()),
-    }
+    };
     let desk = Desk::with(embedder)?;
     let counters = Arc::new(Counters::default());
     let service = Service::new(desk, store, Arc::clone(&counters), observer, &options);
@@ -128,6 +134,7 @@ pub async fn serve_observed(options: SidecarOptions, observer: Observer) -> Resu
     let mut terminated = signal(SignalKind::terminate()).map_err(broken)?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(broken)?;
     let (socket, listener) = Socket::bind(&options.uds_path)?;
+    on_ready(away.as_ref());
     let mut stop = ended.clone();
     let server = Server::builder()
         .add_service(health_service)

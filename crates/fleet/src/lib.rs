@@ -15,6 +15,7 @@ mod scripts;
 mod server;
 mod settings;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -37,6 +38,16 @@ pub enum FleetError {
     /// The URL names no server.
     #[error("the address of the shared state cannot be used: {0}")]
     Address(String),
+    /// The certificates that are to be trusted cannot be read.
+    #[error(
+        "the certificates of {} cannot be read: {reason}; `sslrootcert` names a PEM file", path.display()
+    )]
+    Roots {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: std::io::Error,
+    },
     /// Its thread could not be made.
     #[error("cannot start the thread of the shared state: {0}")]
     Thread(std::io::Error),
@@ -44,8 +55,10 @@ pub enum FleetError {
 
 /// How a fleet is joined.
 pub struct Options {
-    /// `redis://…`, or `redis+cluster://…` with commas between nodes.
+    /// `redis://…`, or `redis+cluster://…` with commas between nodes; `rediss` instead of `redis` for TLS.
     pub url: String,
+    /// A PEM file of certificates that are trusted instead of the system's.
+    pub roots: Option<PathBuf>,
     /// How long a request waits for an answer; [`Fleet::LIMIT`] unless there is a reason.
     pub limit: Duration,
     /// The secret of this process, which becomes that of all when it is the first.
@@ -87,9 +100,12 @@ impl Fleet {
 
     /// Joins the others. The second value is the secret that all share, or this process's own while Redis is away.
     pub fn join(options: Options) -> Result<(Self, [u8; 32]), FleetError> {
-        let Options { url, limit, secret, origin, listener, watcher } = options;
+        let Options { url, roots, limit, secret, origin, listener, watcher } = options;
+        let read = |path: PathBuf| std::fs::read(&path).map_err(|reason| FleetError::Roots { path, reason });
+        let roots = roots.map(read).transpose()?;
         // The error may repeat the address, and with it the password.
-        let server = Server::at(&url).map_err(|error| FleetError::Address(format!("{:?}", error.kind())))?;
+        let server =
+            Server::at(&url, roots).map_err(|error| FleetError::Address(format!("{:?}", error.kind())))?;
         let (desk, to_do) = Desk::new(watcher);
         let fleet = Self { server: server.clone(), limit, desk: desk.clone() };
         let (found, wait) = mpsc::sync_channel(1);
@@ -100,13 +116,19 @@ impl Fleet {
                 let mut connection = server.connect(Self::START).await?;
                 listen::common_secret(&mut connection, secret).await
             };
-            let common: Option<[u8; 32]> = tokio::time::timeout(Self::START, at_start)
-                .await
-                .ok()
-                .and_then(|found: Result<_, redis::RedisError>| found.ok());
-            if common.is_none() {
-                desk.is_away("no answer at the start");
-            }
+            let asked: Result<Result<_, redis::RedisError>, _> =
+                tokio::time::timeout(Self::START, at_start).await;
+            let common: Option<[u8; 32]> = match asked {
+                Ok(Ok(common)) => Some(common),
+                Ok(Err(error)) => {
+                    desk.is_away(&error.to_string());
+                    None
+                }
+                Err(_) => {
+                    desk.is_away("no answer at the start");
+                    None
+                }
+            };
             // Whoever started us has gone on by now if this took too long.
             found.send(common).unwrap_or_default();
             let known = common.unwrap_or(secret);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::cluster_async::ClusterConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisFuture, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisFuture, TlsCertificates, Value};
 
 /// Where the shared state is.
 #[derive(Clone)]
@@ -25,16 +25,27 @@ pub(crate) enum Connection {
 const CONNECT: Duration = Duration::from_secs(1);
 
 impl Server {
-    /// The server of a URL; `redis+cluster://` names any nodes of a cluster, with commas between them.
-    pub(crate) fn at(url: &str) -> Result<Self, RedisError> {
+    /// The server of a URL; `redis+cluster://` names any nodes of a cluster, with commas between them. With `rediss` it
+    /// is spoken to by TLS; `roots` are certificates in PEM that are trusted instead of the system's.
+    pub(crate) fn at(url: &str, roots: Option<Vec<u8>>) -> Result<Self, RedisError> {
+        let trusted = url.starts_with("rediss").then(|| trusting(roots));
         let Some((scheme, rest)) = url.split_once("+cluster://") else {
-            return Client::open(url).map(Self::One);
+            let client = match trusted {
+                Some(trusted) => Client::build_with_tls(url, trusted),
+                None => Client::open(url),
+            };
+            return client.map(Self::One);
         };
         let (credentials, nodes) = rest.rsplit_once('@').map_or(("", rest), |(own, nodes)| (own, nodes));
         let at = if credentials.is_empty() { "" } else { "@" };
         let nodes = nodes.split(['/', '?']).next().unwrap_or_default();
         let urls = nodes.split(',').map(|node| format!("{scheme}://{credentials}{at}{node}"));
-        ClusterClientBuilder::new(urls)
+        let builder = ClusterClientBuilder::new(urls);
+        let builder = match trusted {
+            Some(trusted) => builder.certs(trusted),
+            None => builder,
+        };
+        builder
             .connection_timeout(CONNECT)
             // Whoever asks has a limit of its own, far below this one.
             .response_timeout(CONNECT)
@@ -56,6 +67,13 @@ impl Server {
             Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
         }
     }
+}
+
+/// What an encrypted connection trusts, with the cryptography that all of this program uses.
+fn trusting(roots: Option<Vec<u8>>) -> TlsCertificates {
+    // Whoever came first has chosen the same.
+    rustls::crypto::ring::default_provider().install_default().unwrap_or_default();
+    TlsCertificates { client_tls: None, root_cert: roots }
 }
 
 impl ConnectionLike for Connection {
@@ -89,12 +107,17 @@ mod tests {
 
     #[test]
     fn a_cluster_is_named_by_any_of_its_nodes() {
-        for url in
-            ["redis+cluster://a:7000,b:7001", "redis+cluster://me:secret@a:7000", "redis+cluster://a:7000/0"]
-        {
-            assert!(matches!(Server::at(url), Ok(Server::Cluster(_))), "{url}");
+        for url in [
+            "redis+cluster://a:7000,b:7001",
+            "redis+cluster://me:secret@a:7000",
+            "redis+cluster://a:7000/0",
+            "rediss+cluster://a:7000,b:7001",
+        ] {
+            assert!(matches!(Server::at(url, None), Ok(Server::Cluster(_))), "{url}");
         }
-        assert!(matches!(Server::at("redis://a:6379/1"), Ok(Server::One(_))));
-        assert!(Server::at("redis://a:not-a-port").is_err());
+        for url in ["redis://a:6379/1", "rediss://a:6379"] {
+            assert!(matches!(Server::at(url, None), Ok(Server::One(_))), "{url}");
+        }
+        assert!(Server::at("redis://a:not-a-port", None).is_err());
     }
 }

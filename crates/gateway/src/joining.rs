@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use loopbreaker_config::State;
+use loopbreaker_config::{State, with_tls_advice, without_roots};
 use loopbreaker_fleet::{Fleet, FleetError, Heard, Options};
 use loopbreaker_telemetry::{Level, Part, Telemetry};
 
@@ -60,7 +60,8 @@ pub(crate) fn join(
         metrics.set_degraded(Part::State, away.is_some());
         match away {
             Some(reason) => {
-                let fields = [("place", place.as_str()), ("problem", reason)];
+                let problem = with_tls_advice(reason);
+                let fields = [("place", place.as_str()), ("problem", problem.as_str())];
                 log.event(
                     Level::Warn,
                     "shared state is away; this process goes on with its own memory",
@@ -72,8 +73,10 @@ pub(crate) fn join(
     };
     let letters = Arc::clone(mailbox);
     let (url, limit) = with_limit(url.as_str());
+    let (url, roots) = without_roots(&url);
     let (fleet, common) = Fleet::join(Options {
         url,
+        roots,
         limit,
         secret: secret.bytes(),
         origin: Secret::random().map_err(FleetError::Thread)?.hash("origin", &[]) as u64,

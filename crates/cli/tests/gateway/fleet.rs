@@ -1,5 +1,6 @@
 //! Three gateways and a real Redis, alone or as a cluster: together they do what one does.
 
+mod secure;
 mod settings;
 mod threads;
 
@@ -32,7 +33,8 @@ fn joined(url: &str, config: &str, bench: impl Fn() -> Bench) -> Vec<Lab> {
 
 /// A config with this state.
 fn sharing(url: &str, config: &str) -> String {
-    format!("state: \"{url}?timeout=5000ms\"\n{config}")
+    let sign = if url.contains('?') { '&' } else { '?' };
+    format!("state: \"{url}{sign}timeout=5000ms\"\n{config}")
 }
 
 /// Whether nothing of a gateway's state is missing.

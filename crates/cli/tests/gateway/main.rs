@@ -11,6 +11,8 @@ mod attacks;
 mod budgets;
 mod cache;
 mod decisions;
+#[path = "../../../embed/tests/embed/encrypted.rs"]
+mod encrypted;
 mod faithful;
 mod faults;
 mod fleet;

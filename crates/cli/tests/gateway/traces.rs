@@ -22,7 +22,14 @@ impl Sidecar {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loopbreaker"));
         command.arg("sidecar").env("UDS_PATH", folder.path().join("embed.sock"));
         command.envs(variables.iter().map(|(name, value)| (*name, value)));
-        let sidecar = Self { child: command.spawn().unwrap(), folder };
+        let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut sidecar = Self { child, folder };
+        let mut line = String::new();
+        let stdout = sidecar.child.stdout.as_mut().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+        let socket = sidecar.folder.path().join("embed.sock").display().to_string();
+        assert!(line.starts_with(&format!("listening on {socket} (model: built in")), "{line}");
+        assert!(line.contains(&format!("LOOP_EMBEDDING_SIDECAR_UDS={socket} loopbreaker serve")), "{line}");
         until("the sidecar listens", || sidecar.folder.path().join("embed.sock").exists());
         sidecar
     }

@@ -36,7 +36,7 @@ pub(super) fn read(value: Cursor<'_>) -> Read<State> {
     state.ok_or_else(|| {
         value.refuse(
             "this is no place to keep state in",
-            "write `memory`, `redis://host:6379` or `redis+cluster://host:6379`",
+            "write `memory`, `redis://host:6379` or `redis+cluster://host:6379`, with `rediss` for TLS",
         )
     })
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use loopbreaker_config::{with_tls_advice, without_roots};
 use redis::aio::MultiplexedConnection;
-use redis::{Client, RedisError};
+use redis::{Client, RedisError, TlsCertificates};
 use tokio::sync::Mutex;
 
 use super::HistoryError;
@@ -28,7 +29,20 @@ pub(super) enum Trouble {
 
 impl Connection {
     pub(super) fn new(url: &str, place: String, timeout: Duration) -> Result<Self, HistoryError> {
-        let client = Client::open(url).map_err(|_| HistoryError::Address(place.clone()))?;
+        let (url, roots) = without_roots(url);
+        let client = if url.starts_with("rediss://") {
+            // Whoever came first has chosen the same.
+            rustls::crypto::ring::default_provider().install_default().unwrap_or_default();
+            let read = |path: std::path::PathBuf| {
+                std::fs::read(&path)
+                    .map_err(|reason| HistoryError::Roots { path, reason: reason.to_string() })
+            };
+            let root_cert = roots.map(read).transpose()?;
+            Client::build_with_tls(url, TlsCertificates { client_tls: None, root_cert })
+        } else {
+            Client::open(url)
+        };
+        let client = client.map_err(|_| HistoryError::Address(place.clone()))?;
         Ok(Self { client, place, timeout, open: Mutex::new(None) })
     }
 
@@ -50,7 +64,7 @@ impl Connection {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) if error.is_unrecoverable_error() || error.is_io_error() => {
                 self.forget();
-                Err(Trouble::Gone(error.to_string()))
+                Err(Trouble::Gone(with_tls_advice(&error.to_string())))
             }
             Ok(Err(error)) => Err(Trouble::Refused(error)),
             // What is stuck may be the connection: the next command tries a new one.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use loopbreaker::SemanticConfig;
 use loopbreaker_config::SemanticEngine;
 
-use crate::history::HistoryLimits;
+use crate::history::{HistoryLimits, shown};
 use crate::model::{Engine, ModelOptions};
 
 /// How a sidecar runs.
@@ -56,6 +56,18 @@ impl Default for SidecarOptions {
 }
 
 impl SidecarOptions {
+    /// Where vectors are kept, without a password.
+    ///
+    /// ```
+    /// use loopbreaker_embed::SidecarOptions;
+    /// let store = "rediss://me:secret@cache:6379".to_owned();
+    /// assert_eq!(SidecarOptions { store, ..SidecarOptions::default() }.place(), "rediss://cache:6379");
+    /// assert_eq!(SidecarOptions::default().place(), "memory");
+    /// ```
+    pub fn place(&self) -> String {
+        if self.store == "memory" { self.store.clone() } else { shown(&self.store) }
+    }
+
     /// What the environment says: `UDS_PATH`, `REDIS_URL`, `LOOP_SIMILARITY_THRESHOLD`, `LOOP_HISTORY_SIZE`,
     /// `LOOP_EMBEDDING_TTL` (seconds), `LOOP_EMBEDDING_MODEL_PATH`, `LOOP_EMBEDDING_ENGINE` (`auto`, `pure`,
     /// `onnxruntime`), `LOOP_KEEP_PROMPTS`, `METRICS_LISTEN`, and `ORT_DYLIB_PATH`, which names ONNX Runtime's
@@ -90,8 +102,8 @@ impl SidecarOptions {
             options.uds_path = path.into();
         }
         if let Some(url) = set("REDIS_URL") {
-            let known = url.starts_with("redis://");
-            let expected = "write redis://host:port, or redis://host:port?vector=hnsw for Redis Stack";
+            let known = url.starts_with("redis://") || url.starts_with("rediss://");
+            let expected = "write redis://host:port, or redis://host:port?vector=hnsw for Redis Stack, with rediss for TLS";
             options.store =
                 if known { url } else { return Err(refuse("REDIS_URL", "not an address", expected)) };
         }
@@ -175,17 +187,16 @@ mod tests {
 
     #[test]
     fn a_password_is_not_told() {
-        assert!(!with("REDIS_URL", "rediss://me:secret@cache").unwrap_err().to_string().contains("secret"));
+        assert!(!with("REDIS_URL", "http://me:secret@cache").unwrap_err().to_string().contains("secret"));
     }
 
     #[test]
     fn good_values_are_taken() {
         assert!((with("LOOP_SIMILARITY_THRESHOLD", "0.9").unwrap().threshold - 0.9).abs() < 1e-9);
         assert_eq!(with("LOOP_EMBEDDING_TTL", "60").unwrap().limits.ttl, Duration::from_secs(60));
-        assert_eq!(
-            with("REDIS_URL", "redis://cache:1?vector=hnsw").unwrap().store,
-            "redis://cache:1?vector=hnsw"
-        );
+        for url in ["redis://cache:1?vector=hnsw", "rediss://cache:1?sslrootcert=/ca.pem"] {
+            assert_eq!(with("REDIS_URL", url).unwrap().store, url);
+        }
         assert!(with("LOOP_KEEP_PROMPTS", "true").unwrap().keep_prompts);
         assert_eq!(with("UDS_PATH", "/run/e.sock").unwrap().uds_path.to_str(), Some("/run/e.sock"));
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use loopbreaker_embed::{Entry, History, HistoryError, HistoryLimits, Key, Neighbour, open_history};
 
+use crate::encrypted::Encrypted;
 use crate::server::Redis;
 
 const WIDTH: usize = 4;
@@ -45,6 +46,24 @@ async fn ask(store: &dyn History, tenant: &str, session: &str, id: u64, vector: 
 
 fn ids(neighbours: &[Neighbour]) -> Vec<u64> {
     neighbours.iter().map(|neighbour| neighbour.id).collect()
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_tls_is_a_store_when_its_certificate_is_trusted() {
+    let server = Encrypted::start();
+    let limits = HistoryLimits { timeout: Duration::from_secs(10), ..HistoryLimits::default() };
+    let trusting = open_history(&format!("{}?{}", server.url(), server.trust()), limits).unwrap();
+    trusting.prepare(WIDTH).await.unwrap();
+    ask(trusting.as_ref(), "t", "s", 1, &at_distance(0.0)).await;
+    assert_eq!(ids(&ask(trusting.as_ref(), "t", "s", 2, &at_distance(0.1)).await), [1]);
+
+    let distrusting = open_history(&server.url(), limits).unwrap();
+    let vector = at_distance(0.0);
+    let entry = Entry { id: 1, vector: &vector, prompt: None };
+    let refused = distrusting.exchange(Key { tenant: "t", session: "s" }, entry).await.unwrap_err();
+    assert!(refused.to_string().contains("sslrootcert=/path/ca.pem"), "{refused}");
+    let missing = open_history(&format!("{}?sslrootcert=/nowhere.pem", server.url()), limits).unwrap_err();
+    assert!(matches!(&missing, HistoryError::Roots { .. }), "{missing}");
 }
 
 #[tokio::test]

@@ -41,6 +41,7 @@ impl Process {
         let (ears, eyes) = (Arc::clone(&heard), Arc::clone(&states));
         let (fleet, secret) = Fleet::join(Options {
             url: url.to_owned(),
+            roots: None,
             limit,
             secret: [origin as u8; 32],
             origin,
