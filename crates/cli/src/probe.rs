@@ -3,6 +3,7 @@
 
 mod conclusion;
 mod document;
+mod farewell;
 mod health;
 mod show;
 mod synthetic;
@@ -37,6 +38,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, Failure> {
         Ok(Err(Stop::Trouble(trouble))) => Err(trouble),
         Err(_) => Err(Trouble::TimedOut(args.url.clone(), LIMIT)),
     };
+    runtime.block_on(farewell::say(&args.url, &found.loops));
     match &mut out {
         None => document::write(io::stdout().lock(), &args.url, &found, &conclusion)?,
         Some(out) => match &conclusion {
@@ -54,6 +56,8 @@ struct Found {
     health: Option<Health>,
     /// The requests of the last synthetic loop that was tried.
     judged: Vec<Judged>,
+    /// Every loop that was tried, and how often it went round.
+    loops: Vec<(Loop, usize)>,
 }
 
 /// What is told as it happens.
@@ -109,6 +113,7 @@ async fn examine(
                 break;
             }
         }
+        found.loops.push((synthetic, found.judged.len().saturating_sub(1)));
         // A session may be one of those in which loops are only observed (`holdout`); another one tells.
         if Conclusion::of(&found.judged) != Conclusion::Ignored {
             break;

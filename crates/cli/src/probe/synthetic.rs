@@ -1,4 +1,5 @@
-//! A loop that no agent made: the same call with the same result, once more in every request.
+//! A loop that no agent made: the same call with the same result, once more in every request. In the end it is left, as
+//! an agent does that has listened, so that nobody is called to a loop that is none.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,6 +15,7 @@ use crate::http;
 use crate::told::{RefusalWords, SeenLoop, Told};
 
 /// One synthetic loop, with a session of its own.
+#[derive(Debug)]
 pub(super) struct Loop {
     /// No two loops have the same: earlier probes must not count for this one.
     name: String,
@@ -44,8 +46,22 @@ impl Loop {
         Self { name: format!("probe-{:x}-{:x}", now.as_nanos(), std::process::id()) }
     }
 
+    /// The session under which all of it is written down.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Asks what would be done with a request whose transcript has gone round so often.
     pub(super) async fn put_before(&self, url: &BaseUrl, rounds: usize) -> Result<Judged, Trouble> {
+        self.ask(url, rounds, &self.body(rounds)).await
+    }
+
+    /// Goes on with something else after so many rounds: what was wrong is over.
+    pub(super) async fn leave(&self, url: &BaseUrl, rounds: usize) -> Result<(), Trouble> {
+        self.ask(url, rounds, &self.body_of(rounds, WAY_OUT)).await.map(drop)
+    }
+
+    async fn ask(&self, url: &BaseUrl, rounds: usize, body: &str) -> Result<Judged, Trouble> {
         let request = Request::post("/v1/decision")
             .header("content-type", "application/json")
             .header("x-original-method", "POST")
@@ -53,7 +69,7 @@ impl Loop {
             .header("x-tenant-id", WHO)
             .header("x-agent-id", WHO)
             .header("x-session-id", &self.name)
-            .body(Full::from(Bytes::from(self.body(rounds))))
+            .body(Full::from(Bytes::copy_from_slice(body.as_bytes())))
             .map_err(Trouble::Request)?;
         let answer = http::ask(url, request).await?;
         let told = Told::of(&answer.headers);
@@ -66,26 +82,48 @@ impl Loop {
     }
 
     fn body(&self, rounds: usize) -> String {
+        self.body_of(rounds, &[])
+    }
+
+    /// So many rounds of the loop, and other calls behind them.
+    fn body_of(&self, rounds: usize, others: &[(&str, &str)]) -> String {
         let opening = format!("{}: a synthetic loop, which nobody sends to a model", self.name);
         let mut messages = vec![json!({ "role": "user", "content": opening })];
-        messages.extend((0..rounds).flat_map(round));
+        messages.extend((0..rounds).flat_map(|number| round(number, "read_file", "nothing new")));
+        let others = others.iter().enumerate();
+        messages.extend(others.flat_map(|(index, (tool, result))| round(rounds + index, tool, result)));
         json!({ "messages": messages, "model": WHO }).to_string()
     }
 }
 
-/// The call and its result, the same each time.
-fn round(number: usize) -> [Value; 2] {
+/// A call and its result.
+fn round(number: usize, tool: &str, result: &str) -> [Value; 2] {
     let id = format!("call_{number}");
-    let function = json!({ "name": "read_file", "arguments": r#"{"path":"probe.txt"}"# });
+    let function = json!({ "name": tool, "arguments": r#"{"path":"probe.txt"}"# });
     [
         json!({ "role": "assistant", "content": null,
                 "tool_calls": [{ "id": id, "type": "function", "function": function }] }),
-        json!({ "role": "tool", "tool_call_id": id, "content": "nothing new" }),
+        json!({ "role": "tool", "tool_call_id": id, "content": result }),
     ]
 }
 
+/// What an agent does that has understood: each call is another one, and more of them than the last decisions that are
+/// looked at, so that nothing of the loop is left among them.
+const WAY_OUT: &[(&str, &str)] = &[
+    ("list_files", "probe.txt, notes.txt"),
+    ("stat_file", "11 bytes, written a year ago"),
+    ("search_text", "no line says more"),
+    ("read_notes", "the file is complete as it is"),
+    ("count_lines", "one line"),
+    ("compare_files", "they differ in their length"),
+    ("hash_file", "9f2c"),
+    (LAST_CALL, "done"),
+];
+/// The last call of the way out: once it is written down, everything is.
+pub(super) const LAST_CALL: &str = "write_report";
+
 /// Tenant, agent and model of the synthetic requests: nobody's budget is touched by them.
-const WHO: &str = "loopbreaker-probe";
+pub(super) const WHO: &str = "loopbreaker-probe";
 
 #[cfg(test)]
 mod tests {

@@ -41,6 +41,51 @@ fn probes_do_not_count_for_each_other() {
     }
 }
 
+/// What the API of a gateway says.
+fn told_by_api(url: &str, path: &str) -> Value {
+    let mut stream = std::net::TcpStream::connect(url.trim_start_matches("http://")).unwrap();
+    write!(stream, "GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+#[test]
+fn a_probe_leaves_no_loop_open_and_its_session_is_written_down_and_ended() {
+    let gateway = Served::new();
+    assert_eq!(probe(&gateway.url).code, 0);
+    let overview = told_by_api(&gateway.url, "/overview");
+    assert_eq!(
+        (&overview["loops_open"], &overview["sessions"]["ended"]),
+        (&json!(0), &json!(1)),
+        "{overview}"
+    );
+    let listed = told_by_api(&gateway.url, "/sessions");
+    let session = &listed["sessions"][0];
+    assert_eq!((&session["state"], &session["alert"]), (&json!("ended"), &Value::Null), "{session}");
+    assert_eq!(session["agents"], json!(["loopbreaker-probe"]));
+    let id = session["session_id"].as_str().unwrap();
+    let found = told_by_api(&gateway.url, &format!("/sessions/{id}"));
+    assert!(!found["findings"].as_array().unwrap().is_empty(), "what was found stays in the log: {found}");
+}
+
+#[test]
+fn a_probe_that_may_not_write_to_the_log_leaves_no_loop_open_either() {
+    let mut gateway = Served::with("admin_listen: 127.0.0.1:0\n");
+    assert_eq!(probe(&gateway.url).code, 0);
+    let admin = gateway.admin_url();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let session = told_by_api(&admin, "/sessions")["sessions"][0].clone();
+        if session["state"] == "active" && session["steps"].as_u64() > Some(8) {
+            assert_eq!(session["alert"], Value::Null);
+            break;
+        }
+        assert!(Instant::now() < deadline, "{session}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn nothing_is_sent_to_a_model() {
     let model = Mock::start("127.0.0.1:0").unwrap();

@@ -10,7 +10,7 @@ pub(crate) struct Served {
     pub(crate) url: String,
     child: Child,
     /// It still has something to say, and ends when nobody listens.
-    _stdout: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
     _desk: Desk,
 }
 
@@ -35,7 +35,14 @@ impl Served {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         stdout.read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-        Self { url, child, _stdout: stdout, _desk: desk }
+        Self { url, child, stdout, _desk: desk }
+    }
+
+    /// Where its API is, when that has a port of its own.
+    pub(crate) fn admin_url(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line.trim().strip_prefix("health, metrics and API on ").unwrap().to_owned()
     }
 }
 
