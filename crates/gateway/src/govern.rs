@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use loopbreaker::DetectorsConfig;
-use loopbreaker_config::{Config, KillSwitch, Policy};
+use loopbreaker_config::{Config, KillSwitch, Mode, Policy};
 use loopbreaker_observatory::{Policies, Setting, SettingChange};
 use serde_json::{Value, json};
 
@@ -96,14 +96,11 @@ impl Policies for Governed {
         }
     }
 
-    fn detectors(&self, spec: &Value) -> Result<DetectorsConfig, Wrong> {
+    fn detectors(&self, spec: &Value) -> Result<Option<DetectorsConfig>, Wrong> {
         let policy = read("tried", spec)?;
+        let Some(loops) = policy.tool_loops.filter(|_| policy.mode != Mode::Off) else { return Ok(None) };
         let usual = self.0.upgrade().map(|shared| shared.settings().config.detectors.clone());
-        let mut detectors = usual.unwrap_or_default();
-        if let Some(loops) = policy.tool_loops {
-            detectors.ladder = loops.ladder;
-        }
-        Ok(detectors)
+        Ok(Some(DetectorsConfig { ladder: loops.ladder, ..usual.unwrap_or_default() }))
     }
 }
 

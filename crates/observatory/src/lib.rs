@@ -40,6 +40,7 @@ mod sqlite;
 mod store;
 mod thresholds;
 mod traffic;
+mod trial;
 mod waste;
 mod writer;
 

@@ -1,18 +1,15 @@
-//! Policies and kill switches: shown, and changed above their file. Policies are tried on recorded sessions first.
+//! Policies: shown, and changed above their file.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
-use loopbreaker::{Action, DetectorsConfig, Replay, ReplayRules, Step};
-use loopbreaker_record::{DecisionLog, TraceId};
+use loopbreaker::DetectorsConfig;
 use serde_json::{Map, Value, json};
 
 use crate::agreed::{Setting, SettingChange};
 use crate::audit::{Deed, sha256};
-use crate::error::{StoreError, Stored};
+use crate::error::Stored;
 use crate::observatory::Observatory;
 use crate::store::Store;
-use crate::waste::as_step;
 use crate::writer::Scribe;
 
 /// Whoever has policies: the gateway.
@@ -31,8 +28,8 @@ pub trait Policies: Send + Sync {
     fn checked_switch(&self, id: &str, switch: &Value) -> Result<Value, Vec<(String, String)>>;
     /// Every kill switch beside those of the file from now on, by its id.
     fn replace_switches(&self, switches: &[(String, Value)]);
-    /// The detectors and the ladder that a spec stands for.
-    fn detectors(&self, spec: &Value) -> Result<DetectorsConfig, Vec<(String, String)>>;
+    /// The detectors and the ladder that a spec stands for; `None` where it does nothing about loops of tools.
+    fn detectors(&self, spec: &Value) -> Result<Option<DetectorsConfig>, Vec<(String, String)>>;
     /// The thresholds of [`Observatory::detectors`] are others now. Told once at the start.
     fn thresholds_changed(&self) {}
     /// An operator has changed something here, which others that keep a log of their own have to know.
@@ -89,11 +86,6 @@ impl Book {
 
 /// What is counted of the verdicts of each policy.
 const COUNTED: i64 = 24 * 3_600_000;
-/// Sessions that a change is tried on, unless another number is asked for.
-const TRIED: u32 = 50;
-const MAX_TRIED: u32 = 1_000;
-/// Steps that a change is tried on in all.
-const MAX_STEPS: usize = 200_000;
 
 /// What became of a change of a policy.
 pub(crate) enum Change {
@@ -235,23 +227,6 @@ impl Observatory {
         let changed = listed["policies"].as_array().into_iter().flatten().find(|policy| policy["id"] == *id);
         Ok(Change::Done(changed.cloned().unwrap_or_else(|| json!({ "id": id, "overridden": false }))))
     }
-
-    /// What a policy would have done with the last recorded sessions, beside what was done.
-    pub(crate) async fn try_policy(
-        &self,
-        spec: &Value,
-        last: Option<u32>,
-        tenant: Option<String>,
-    ) -> Stored<Change> {
-        let Some(policies) = self.shared.governed.policies() else { return Ok(Change::Ungoverned) };
-        let detectors = match policies.detectors(spec) {
-            Ok(detectors) => detectors,
-            Err(problems) => return Ok(Change::Wrong(problems)),
-        };
-        let count = last.unwrap_or(TRIED).clamp(1, MAX_TRIED);
-        let tried = self.read(move |store| try_on(store, &detectors, count, tenant.as_deref())).await?;
-        Ok(Change::Done(tried))
-    }
 }
 
 impl Scribe<'_> {
@@ -309,89 +284,4 @@ fn counts<'a>(counted: impl Iterator<Item = &'a (String, String, bool, u64)>) ->
     }
     let by_kind: Vec<Value> = kinds.into_iter().map(|(_, counts)| counts).collect();
     json!({ "enforced": enforced, "shadow": shadow, "by_kind": by_kind })
-}
-
-/// One recorded step, as far as what is found there is told.
-struct Recorded {
-    trace_id: TraceId,
-    agent: String,
-}
-
-fn try_on(store: &mut Store, detectors: &DetectorsConfig, count: u32, tenant: Option<&str>) -> Stored<Value> {
-    let started = Instant::now();
-    let rules = ReplayRules::new(detectors);
-    let listed = store.last_sessions(tenant, count)?;
-    let (mut fired, mut steps, mut sessions) = (Vec::new(), 0, 0);
-    let (mut would, mut did) = (Map::new(), Map::new());
-    let add = |sums: &mut Map<String, Value>, action: &str| {
-        let sum = sums.get(action).and_then(Value::as_u64).unwrap_or(0) + 1;
-        sums.insert(action.to_owned(), sum.into());
-    };
-    for session in listed {
-        if steps >= MAX_STEPS {
-            break;
-        }
-        sessions += 1;
-        let done = store.verdicts(session.id)?;
-        let worst = done.iter().filter_map(|verdict| Action::parse(verdict["action"].as_str()?)).max();
-        let mut replay = rules.start();
-        let recorded = play(store, session.id, &mut replay)?;
-        steps += recorded.len();
-        let report = replay.finish();
-        for verdict in done.iter().filter(|verdict| verdict["enforced"] == true) {
-            add(&mut did, verdict["action"].as_str().unwrap_or_default());
-        }
-        for (step, action) in &report.actions {
-            add(&mut would, action.as_str());
-            let finding = report.findings.iter().rev().find(|finding| finding.step <= *step);
-            let at = recorded.get(*step);
-            fired.push(json!({
-                "session_id": session.name, "tenant": session.tenant_name, "step": step + 1,
-                "trace_id": at.map(|at| at.trace_id), "agent_id": at.map(|at| &at.agent),
-                "kind": finding.map(|finding| finding.kind.as_str()),
-                "count": finding.map(|finding| finding.count), "period": finding.map(|finding| finding.period),
-                "message": finding.map(|finding| finding.message.as_str()), "action": action.as_str(),
-                "did": worst.map(Action::as_str),
-            }));
-        }
-    }
-    let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Ok(json!({
-        "sessions": sessions, "steps": steps, "took_ms": took, "truncated": steps >= MAX_STEPS, "fired": fired,
-        "summary": { "would": would, "did": did },
-    }))
-}
-
-/// Plays the steps of a recorded session; those that have no result yet are left out.
-fn play(store: &mut Store, session: i64, replay: &mut Replay) -> Stored<Vec<Recorded>> {
-    let (mut recorded, mut behind) = (Vec::new(), 0);
-    let (mut round, mut parent) = (0, None);
-    loop {
-        let page = store.steps(session, behind, 500)?;
-        for mut row in page.rows {
-            if row["open"] == true {
-                continue;
-            }
-            let Ok(log) = serde_json::from_value::<DecisionLog>(row["log"].take()) else {
-                return Err(StoreError::Corrupt("a stored log is none".to_owned()));
-            };
-            if log.meta.parent_step_id.is_none() || log.meta.parent_step_id != parent {
-                round += 1;
-            }
-            parent = log.meta.parent_step_id;
-            if log.action.tool_call.is_some() {
-                let step = Step {
-                    tokens: row["tokens"].as_u64(),
-                    cost_usd: row["cost_usd"].as_f64(),
-                    ..as_step(&log).in_round(round)
-                };
-                replay.observe(&step);
-                recorded.push(Recorded { trace_id: log.meta.trace_id, agent: log.identity.agent_id });
-            }
-        }
-        match page.next.and_then(|next| next.parse().ok()) {
-            Some(next) if recorded.len() < MAX_STEPS => behind = next,
-            _ => return Ok(recorded),
-        }
-    }
 }

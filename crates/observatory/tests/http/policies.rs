@@ -70,12 +70,15 @@ impl Policies for Ladders {
         *self.overrides.lock().unwrap() = overrides.to_vec();
     }
 
-    fn detectors(&self, spec: &Value) -> Result<DetectorsConfig, Vec<(String, String)>> {
+    fn detectors(&self, spec: &Value) -> Result<Option<DetectorsConfig>, Vec<(String, String)>> {
+        if spec.get("off").is_some() {
+            return Ok(None);
+        }
         let rungs = spec["ladder"].as_array().into_iter().flatten();
         let rungs = rungs.map(|rung| rung.as_str().and_then(Action::parse)).collect::<Option<Vec<_>>>();
         let ladder = rungs.and_then(Ladder::new);
         let ladder = ladder.ok_or_else(|| vec![("ladder".to_owned(), "must name actions".to_owned())])?;
-        Ok(DetectorsConfig { ladder, ..DetectorsConfig::default() })
+        Ok(Some(DetectorsConfig { ladder, ..DetectorsConfig::default() }))
     }
 }
 
@@ -111,21 +114,25 @@ fn a_change_is_tried_on_recorded_sessions_before_it_is_saved() {
     let (status, tried) = server.post("/policies/try", &json!({ "policy": policy, "last": 10 }));
     assert_eq!(status, 200, "{tried}");
     assert_eq!((&tried["sessions"], &tried["steps"]), (&json!(2), &json!(6)));
-    let fired: Vec<(i64, &str, &str)> = tried["fired"]
+    let fired: Vec<(i64, i64, &str, &str)> = tried["fired"]
         .as_array()
         .unwrap()
         .iter()
         .map(|at| {
-            (at["step"].as_i64().unwrap(), at["kind"].as_str().unwrap(), at["action"].as_str().unwrap())
+            let (step, count) = (at["step"].as_i64().unwrap(), at["count"].as_i64().unwrap());
+            (step, count, at["kind"].as_str().unwrap(), at["action"].as_str().unwrap())
         })
         .collect();
-    assert_eq!(
-        fired,
-        [3, 4, 5, 6].map(|step| (step, "failing_repeat", if step == 3 { "hint" } else { "pause" }))
-    );
+    let at = |step: i64| (step, step, "failing_repeat", if step == 3 { "hint" } else { "pause" });
+    assert_eq!(fired, [3, 4, 5, 6].map(at), "each with the count of its own step");
+    let session =
+        json!({ "session_id": "loop", "tenant": "anonymous", "steps": 6, "would": "pause", "did": null });
+    assert_eq!(tried["by_session"], json!([session]));
     assert_eq!(tried["summary"], json!({ "would": { "hint": 1, "pause": 3 }, "did": {} }));
     assert_eq!(tried["fired"][0]["session_id"], "loop");
     assert_eq!(tried["fired"][0]["trace_id"], crate::server::id(2));
+    let (_, nothing) = server.post("/policies/try", &json!({ "policy": { "off": true } }));
+    assert_eq!((&nothing["fired"], &nothing["sessions"]), (&json!([]), &json!(2)), "it looks for no loops");
     let wrong = json!({ "policy": { "ladder": ["shout"] } });
     let (status, answer) = server.post("/policies/try", &wrong);
     assert_eq!((status, &answer["violations"][0]["field"]), (422, &json!("ladder")));
