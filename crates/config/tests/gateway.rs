@@ -162,10 +162,22 @@ fn what_others_can_reach_is_explained_otherwise() {
     };
     assert!(admin("listen: 127.0.0.1:80")[0].ends_with("serve this machine only"));
     let open = admin("listen: 0.0.0.0:80");
-    assert!(open[0].ends_with("are not served where others can reach them"), "{open:?}");
+    assert!(open[0].ends_with("whoever asks the API is refused"), "{open:?}");
+    let listen =
+        |text: &str| load(text).explain().into_iter().find(|line| line.starts_with("listen: ")).unwrap();
+    let alone = listen("listen: 0.0.0.0:80");
+    assert!(alone.starts_with("listen: the gateway alone is at http://0.0.0.0:80"), "{alone}");
+    assert!(alone.ends_with("set `admin.tokens` or `admin_listen`"), "{alone}");
     assert!(open[1].ends_with("the header `x-tenant-id` is not believed"), "{open:?}");
     let split = admin("listen: 0.0.0.0:80\nadmin_listen: 127.0.0.1:81\nadmin: { trust_tenant_header: true }");
     assert!(split[0].ends_with("serve this machine only") && split[1].contains("names the tenant; without"));
+}
+
+#[test]
+fn nothing_is_said_to_be_enforced_in_the_global_shadow() {
+    let explained = load("global_shadow: true").explain().join("\n");
+    assert!(!explained.contains("enforced"), "{explained}");
+    assert!(explained.contains("as long as global_shadow is on"), "{explained}");
 }
 
 #[test]

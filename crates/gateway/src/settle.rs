@@ -92,6 +92,7 @@ impl Settling {
         }
 
         let (is_cut, is_complete) = (matches!(end, End::Cut(_)), matches!(end, End::Complete));
+        self.record.is_cut = is_cut;
         let chanted: Option<Chant> = match end {
             End::Cut(chant) => Some(chant),
             End::Complete | End::ClientGone | End::Broken => chant,

@@ -61,6 +61,8 @@ pub struct Record {
     pub verdict: Action,
     /// What the detectors saw; usually nothing.
     pub findings: Vec<FindingNote>,
+    /// Whether its answer was cut short, since it repeated itself without end.
+    pub is_cut: bool,
     /// What it used, where that is known or estimated.
     pub tokens: Option<Tokens>,
     /// What it cost, in millionths of a dollar.
@@ -149,6 +151,7 @@ impl Default for Record {
             status: 200,
             verdict: Action::Allow,
             findings: Vec::new(),
+            is_cut: false,
             tokens: None,
             cost_micros: 0,
             cost_known: true,

@@ -39,12 +39,25 @@ pub(super) fn explain(config: &Config, said: &mut Vec<String>) {
 fn listen(config: &Config, said: &mut Vec<String>) {
     let by = if config.tls.is_some() { "https" } else { "http" };
     let all = "API, the dashboard, health and metrics";
-    let Some(admin) = config.admin_listen else {
-        said.push(format!("listen: the gateway, the {all} are at {by}://{}", config.listen));
-        return;
-    };
-    said.push(format!("listen: the gateway is at {by}://{}", config.listen));
-    said.push(format!("admin_listen: the {all} are at {by}://{admin}"));
+    let is_open = |address: SocketAddr| !is_private(address) && config.admin.tokens.is_empty();
+    match config.admin_listen {
+        None if is_open(config.listen) => said.push(format!(
+            "listen: the gateway alone is at {by}://{}; others can reach it and there are no tokens, so the {all} are \
+             served nowhere: set `admin.tokens` or `admin_listen`",
+            config.listen
+        )),
+        None => said.push(format!("listen: the gateway, the {all} are at {by}://{}", config.listen)),
+        Some(admin) => {
+            said.push(format!("listen: the gateway is at {by}://{}", config.listen));
+            let all = if is_open(admin) { "dashboard, health and metrics" } else { all };
+            said.push(format!("admin_listen: the {all} are at {by}://{admin}"));
+        }
+    }
+}
+
+/// Whether only this machine can reach it.
+fn is_private(address: SocketAddr) -> bool {
+    address.ip().is_loopback()
 }
 
 fn upstreams(upstreams: &Upstreams, said: &mut Vec<String>) {
@@ -79,7 +92,6 @@ fn log(log: &LogStore, data_dir: Option<&str>) -> String {
 
 fn admin(config: &Config, said: &mut Vec<String>) {
     let Admin { tokens, trust_tenant_header, tenant_header } = &config.admin;
-    let is_private = |address: SocketAddr| address.ip().is_loopback();
     let count = |role| tokens.iter().filter(|token| token.role == role).count();
     let (viewers, operators) = (count(Role::Viewer), count(Role::Operator));
     said.push(if !tokens.is_empty() {
@@ -91,8 +103,7 @@ fn admin(config: &Config, said: &mut Vec<String>) {
     } else if is_private(config.admin_listen.unwrap_or(config.listen)) {
         "admin: there are no tokens, so the API and the dashboard serve this machine only".to_owned()
     } else {
-        "admin: there are no tokens, so the API and the dashboard are not served where others can reach them"
-            .to_owned()
+        "admin: there are no tokens, so whoever asks the API is refused".to_owned()
     });
     said.push(if *trust_tenant_header || is_private(config.listen) {
         format!("admin: the header `{tenant_header}` names the tenant; without it, the API key does")

@@ -7,6 +7,7 @@ use loopbreaker::Ladder;
 use super::words::{duration, effect_of, effect_on_requests, names, percent, size};
 use crate::Config;
 use crate::moment;
+use crate::sections::global_shadow::GlobalShadow;
 use crate::sections::kill_switches::KillSwitch;
 use crate::sections::policies::limit_key::LimitKey;
 use crate::sections::policies::parts::{Cache, ChantAction, LoopDetection, SemanticPolicy, Similarity};
@@ -19,7 +20,7 @@ pub(super) fn explain(config: &Config, said: &mut Vec<String>) {
         said.push("policies: there are none, so the default policy is in force".to_owned());
     }
     for policy in &*config.policies_in_force() {
-        explain_one(policy, said);
+        explain_one(policy, &config.global_shadow, said);
     }
     if config.global_shadow.enabled {
         let until = config.global_shadow.expires_at.map(|end| format!(" until {}", moment::write(end)));
@@ -34,10 +35,19 @@ pub(super) fn explain(config: &Config, said: &mut Vec<String>) {
     said.extend(config.kill_switches.iter().map(kill_switch));
 }
 
-fn explain_one(policy: &Policy, said: &mut Vec<String>) {
+fn explain_one(policy: &Policy, shadow: &GlobalShadow, said: &mut Vec<String>) {
     let name = format!("policy `{}`", policy.id);
     let what = requests(&policy.selector);
     match policy.mode {
+        Mode::Enforce if shadow.enabled => said.push(match shadow.expires_at {
+            Some(end) => {
+                let end = moment::write(end);
+                format!("{name}: only observes {what} until {end} (global_shadow), then it is enforced")
+            }
+            None => format!(
+                "{name}: only observes {what} as long as global_shadow is on, and does nothing of what follows"
+            ),
+        }),
         Mode::Enforce => said.push(format!("{name}: is enforced for {what}")),
         Mode::Shadow => said.push(format!("{name}: only observes {what}, and does nothing of what follows")),
         Mode::Off => {

@@ -15,7 +15,12 @@ use crate::record::{Mode, Record};
 /// Appends the line of a request: what was decided first, then who and what, then what it cost.
 pub(super) fn push_request(line: &mut Vec<u8>, record: &Record, colour: bool) {
     begin(line, record.at);
-    paint(line, record.verdict.as_str(), 8, colour.then(|| colour_of_verdict(record.verdict)));
+    // The request was let through, but that is not what became of it.
+    if record.is_cut && record.verdict == Action::Allow {
+        paint(line, "cut", 8, colour.then_some(MAGENTA));
+    } else {
+        paint(line, record.verdict.as_str(), 8, colour.then(|| colour_of_verdict(record.verdict)));
+    }
     put(line, format_args!(" {} {} ", record.status, record.dialect.as_str()));
     if let Some(model) = &record.model {
         push_word(line, model);
@@ -27,6 +32,9 @@ pub(super) fn push_request(line: &mut Vec<u8>, record: &Record, colour: bool) {
     for (name, text) in [("session", &record.session), ("tenant", &record.tenant), ("agent", &record.agent)] {
         put(line, format_args!(" {name}="));
         push_word(line, text);
+    }
+    if record.is_cut && record.verdict != Action::Allow {
+        line.extend_from_slice(b" answer=cut");
     }
     for finding in &record.findings {
         put(line, format_args!(" {}={}", finding.severity, finding.kind));

@@ -27,6 +27,9 @@ pub(super) fn push_request(line: &mut Vec<u8>, record: &Record) {
     object.value("status", record.status);
     object.known("verdict", record.verdict.as_str());
     object.list("findings", &record.findings, push_finding);
+    if record.is_cut {
+        object.value("cut", true);
+    }
     if let Some(tokens) = record.tokens {
         object.key("tokens");
         push_tokens(object.line, tokens);

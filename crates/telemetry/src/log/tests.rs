@@ -147,6 +147,24 @@ fn what_went_wrong_stands_in_the_line() {
 }
 
 #[test]
+fn an_answer_that_was_cut_is_not_called_allowed() {
+    let cut = || Arc::new(Record { is_cut: true, ..Record::default() });
+    let (log_for_eyes, seen, _) = log(LogFormat::Human { colour: false });
+    log_for_eyes.request(&cut());
+    assert!(log_for_eyes.flush(PATIENCE));
+    assert!(seen.text().contains(" cut      200 "), "{}", seen.text());
+    let (log_for_machines, seen, _) = log(LogFormat::Json);
+    log_for_machines.request(&cut());
+    assert!(log_for_machines.flush(PATIENCE));
+    let line = &seen.lines()[0];
+    assert_eq!(
+        (&line["verdict"], &line["cut"]),
+        (&json!("allow"), &json!(true)),
+        "the request was let through"
+    );
+}
+
+#[test]
 fn a_human_line_says_first_what_was_decided() {
     let (log, sink, _) = log(LogFormat::Human { colour: false });
     log.request(&Arc::new(record()));
