@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -17,6 +17,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use crate::keeping;
 use crate::listen::{self, Door, Serves};
 use crate::opening;
 use crate::pipeline::Worker;
@@ -75,12 +76,15 @@ impl Gateway {
         workers: usize,
         telemetry: Telemetry,
     ) -> Result<Self, StartError> {
-        let (secret, kept) = secret(data_dir, &telemetry).map_err(StartError::Worker)?;
+        let (secret, is_kept) = secret(data_dir.as_deref(), &telemetry).map_err(StartError::Worker)?;
         let tls = config.tls.as_ref().map(|tls| acceptor(&tls.cert, &tls.key)).transpose()?;
         let (listen, admin_listen) = (config.listen, config.admin_listen);
         let has_tokens = !config.admin.tokens.is_empty();
         warm_up();
-        let shared = Arc::new(Shared::new(config, secret, telemetry, kept.as_deref()));
+        let shared = Arc::new(Shared::new(config, secret, telemetry, data_dir.as_deref()));
+        if let Some(folder) = data_dir.filter(|_| !is_kept) {
+            keeping::try_again(&shared, folder).map_err(StartError::Worker)?;
+        }
         opening::open(&shared).map_err(StartError::Worker)?;
         shared.mailbox.open(&shared);
         shared.renew_meaning(&shared.settings().config);
@@ -195,21 +199,21 @@ fn warm_up() {
     }
 }
 
-/// The secret, and the folder where it is kept, if it is.
-fn secret(data_dir: Option<PathBuf>, telemetry: &Telemetry) -> io::Result<(Secret, Option<PathBuf>)> {
-    let Some(folder) = data_dir else { return Ok((Secret::random()?, None)) };
-    let kept = Secret::kept_in(&folder).or_else(|error| {
-        telemetry.metrics.set_degraded(Part::DataDir, true);
-        let (folder, error) = (folder.display().to_string(), error.to_string());
-        let fields = [("data_dir", folder.as_str()), ("error", error.as_str())];
-        telemetry.log.event(
-            Level::Warn,
-            "data folder cannot be used; session ids change with a restart",
-            &fields,
-        );
-        Secret::random()
-    })?;
-    Ok((kept, Some(folder)))
+/// The secret, and whether it is kept where it should be.
+fn secret(data_dir: Option<&Path>, telemetry: &Telemetry) -> io::Result<(Secret, bool)> {
+    let Some(folder) = data_dir else { return Ok((Secret::random()?, true)) };
+    match Secret::kept_in(folder) {
+        Ok(kept) => Ok((kept, true)),
+        Err(error) => {
+            telemetry.metrics.set_degraded(Part::DataDir, true);
+            let (folder, error) = (folder.display().to_string(), error.to_string());
+            let fields = [("data_dir", folder.as_str()), ("error", error.as_str())];
+            let what = "data folder cannot be used; ids of sessions and logins of the dashboard end with this process \
+                        until it can be, which is tried again by itself";
+            telemetry.log.event(Level::Warn, what, &fields);
+            Ok((Secret::random()?, false))
+        }
+    }
 }
 
 fn spawn(

@@ -32,6 +32,7 @@ mod inspect;
 mod joining;
 mod journal;
 mod judge;
+mod keeping;
 mod limits;
 mod listen;
 mod loops;

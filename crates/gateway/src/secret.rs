@@ -23,21 +23,25 @@ impl fmt::Debug for Secret {
 impl Secret {
     /// The secret of a data folder; made when there is none yet. Only its owner can read either.
     pub(crate) fn kept_in(folder: &Path) -> io::Result<Self> {
+        Self::random()?.settled_in(folder)
+    }
+
+    /// The secret of a data folder, which becomes this one when there is none yet.
+    pub(crate) fn settled_in(&self, folder: &Path) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let path = folder.join("secret");
         if let Some(kept) = read(&path)? {
             return Ok(kept);
         }
         // Written whole beside it and then put in place, so that nobody ever reads half a secret.
-        let fresh = Self::random()?;
         let draft = folder.join(format!("secret.{}", std::process::id()));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all(&fresh.bytes())?;
+        file.write_all(&self.bytes())?;
         file.sync_all()?;
         let placed = fs::hard_link(&draft, &path);
         fs::remove_file(&draft)?;
         match placed {
-            Ok(()) => Ok(fresh),
+            Ok(()) => Ok(self.clone()),
             // Another process was faster: its secret is everyone's.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(&path)?.ok_or_else(|| {
                 io::Error::other(format!("{} is not a secret of 32 bytes; delete it", path.display()))
@@ -102,6 +106,15 @@ mod tests {
         assert_eq!(first.hash("t", &[b"a"]), second.hash("t", &[b"a"]));
         let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(data.clone()), mode(data.join("secret"))), (0o700, 0o600));
+    }
+
+    #[test]
+    fn a_secret_that_was_made_before_its_folder_is_kept_there_unless_another_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Secret::random().unwrap();
+        assert_eq!(first.settled_in(folder.path()).unwrap().bytes(), first.bytes());
+        let second = Secret::random().unwrap();
+        assert_eq!(second.settled_in(folder.path()).unwrap().bytes(), first.bytes());
     }
 
     #[test]

@@ -64,6 +64,19 @@ fn a_data_folder_that_cannot_be_used_only_costs_what_it_is_for() {
 }
 
 #[test]
+fn a_data_folder_that_can_be_used_later_keeps_what_it_is_for_without_a_restart() {
+    let lab = Bench::new().file("data", "this is a file").start();
+    let session =
+        |lab: &Lab| lab.chat(&[], question("hello")).header("x-loopbreaker-session").unwrap().to_owned();
+    let first = session(&lab);
+    std::fs::remove_file(lab.path("data")).unwrap();
+    until("the folder is used", || lab.readiness()["degraded"] == serde_json::json!([]));
+    assert_eq!(std::fs::read(lab.path("data/secret")).unwrap().len(), 32);
+    assert_eq!(session(&lab), first, "the secret of this process is the one that is kept");
+    assert!(lab.log().contains("ids and logins last over a restart from now on"), "{}", lab.log());
+}
+
+#[test]
 fn a_broken_secret_only_costs_what_it_is_for() {
     let lab = Bench::new().file("secret", "short").arg("--data-dir").arg(".").start();
     assert_eq!(lab.chat(&[], question("hello")).status, 200);
