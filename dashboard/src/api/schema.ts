@@ -173,11 +173,10 @@ export type Findings = {
 export type Fired = {
   action: string;
   agent_id: string | null;
-  count: number | null;
-  did: string | null;
-  kind: string | null;
-  message: string | null;
-  period: number | null;
+  count: number;
+  kind: string;
+  message: string;
+  period: number;
   session_id: string;
   step: number;
   tenant: string;
@@ -415,12 +414,21 @@ export type Topology = {
 };
 
 export type Tried = {
+  by_session: TriedSession[];
   fired: Fired[];
   sessions: number;
   steps: number;
   summary: unknown;
   took_ms: number;
   truncated: boolean;
+};
+
+export type TriedSession = {
+  did: string | null;
+  session_id: string;
+  steps: number;
+  tenant: string;
+  would: string | null;
 };
 
 export type Verdict = {

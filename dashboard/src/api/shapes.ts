@@ -69,6 +69,7 @@ export type Policy = Omit<api.Policy, "spec"> & { spec: Record<string, unknown> 
 export type CostCell = api.CostCell;
 export type Fired = api.Fired;
 export type Tried = api.Tried;
+export type KillSwitch = api.KillSwitch;
 export type Topology = api.Topology;
 export type TopologyNode = api.Agent;
 export type TopologyEdge = api.HandOff;
