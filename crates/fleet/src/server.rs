@@ -10,7 +10,7 @@ use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisFutur
 /// Where the shared state is.
 #[derive(Clone)]
 pub(crate) enum Server {
-    One(Client),
+    One(Box<Client>),
     Cluster(Box<ClusterClient>),
 }
 
@@ -34,7 +34,7 @@ impl Server {
                 Some(trusted) => Client::build_with_tls(url, trusted),
                 None => Client::open(url),
             };
-            return client.map(Self::One);
+            return client.map(|client| Self::One(Box::new(client)));
         };
         let (credentials, nodes) = rest.rsplit_once('@').map_or(("", rest), |(own, nodes)| (own, nodes));
         let at = if credentials.is_empty() { "" } else { "@" };

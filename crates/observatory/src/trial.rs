@@ -107,8 +107,12 @@ fn try_on(
         let done = store.verdicts(session.id)?;
         let done = done.iter().filter(|verdict| verdict["enforced"] == true);
         let done: Vec<Action> = done.filter_map(|done| Action::parse(done["action"].as_str()?)).collect();
-        done.iter().for_each(|action| add(&mut did, *action));
-        acts.iter().for_each(|(_, action)| add(&mut would, *action));
+        for action in &done {
+            add(&mut did, *action);
+        }
+        for (_, action) in &acts {
+            add(&mut would, *action);
+        }
         let strictest = |actions: &mut dyn Iterator<Item = Action>| actions.max().map(Action::as_str);
         if !acts.is_empty() || !done.is_empty() {
             by_session.push(json!({

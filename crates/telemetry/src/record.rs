@@ -32,6 +32,7 @@ use crate::trace_context::TraceContext;
 /// assert!(metrics.render().contains(r#"loopbreaker_requests_total{dialect="chat",verdict="hint"} 1"#));
 /// ```
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own that a request has or has not")]
 pub struct Record {
     /// When the request came.
     pub at: SystemTime,
