@@ -90,8 +90,7 @@ fn parameter(name: &str, place: &str, required: bool) -> Value {
     json!({ "name": name, "in": place, "required": required, "schema": { "type": "string" } })
 }
 
-/// The parameters behind the question mark that a call knows.
-pub(super) fn queries(route: Route) -> &'static [&'static str] {
+fn queries(route: Route) -> &'static [&'static str] {
     match route {
         Route::Sessions => &["state", "min_loop", "tenant", "cluster_id", "q", "sort", "cursor", "limit"],
         Route::Session | Route::Graph | Route::Findings | Route::Order => &["tenant"],
