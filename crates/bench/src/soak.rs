@@ -170,9 +170,10 @@ fn unwritten(target: &Target) -> io::Result<u64> {
 }
 
 impl Effort {
-    /// Caches are filled for a third of the time; what grows later grows for good.
+    /// Caches are filled for half of the time: at 2,000 requests/s the transcripts, 256 MB, and the runs of the
+    /// journal, 20,000, are at their bounds after ten minutes. What grows later grows for good.
     fn warm_up(self) -> Duration {
-        self.length / 3
+        self.length / 2
     }
 }
 
