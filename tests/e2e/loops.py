@@ -22,6 +22,8 @@ class Course:
     result: Callable
     #: A word that stands in the first hint about it.
     word: str = ""
+    #: What the first hint calls it, if not by its name.
+    first_kind: str = ""
     #: What the user says to an answer without a call.
     reply: str = "Go on."
 
@@ -43,6 +45,8 @@ LOOPS = [
         [call("read_file", path="src/a.rs"), call("read_file", path="src/b.rs")],
         lambda call, n: f"contents of {call.args['path']}",
         word="read_file",
+        # The first file comes for the third time one step before the cycle does.
+        first_kind="repeat",
     ),
     Course(
         "cycle of three",

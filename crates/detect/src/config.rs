@@ -402,9 +402,10 @@ impl SemanticConfig {
         if size > Self::MAX_SIZE {
             return Err(ConfigError::WindowTooLarge { field: "size", value: size, max: Self::MAX_SIZE });
         }
-        if !(0.0..=1.0).contains(&threshold) {
+        // At 0 everything would be the same as everything else.
+        if !(threshold > 0.0 && threshold <= 1.0) {
             let (field, value) = ("threshold", threshold.to_string());
-            return Err(ConfigError::OutOfRange { field, value, expected: "from 0 to 1" });
+            return Err(ConfigError::OutOfRange { field, value, expected: "above 0, and 1 at most" });
         }
         Ok(Self { size, ttl_millis, threshold })
     }

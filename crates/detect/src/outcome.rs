@@ -320,7 +320,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Nothing,
-        r"^\W*(?:no (?:output|match(?:es)?|results?|files?|data|records?|entries|items|rows)(?: (?:were )?(?:found|returned|for .{0,80}))?|none|null|nothing(?: found)?|0 (?:results|matches|rows)|empty set|not found|\[\]|\{\})\W*$",
+        r"^\W*(?:no (?:output|match(?:es)?|results?|files?|data|records?|entries|items|rows)(?: (?:were )?(?:found|returned|for .{0,80}))?|none|null|nothing(?: (?:was )?found(?: for .{0,80})?)?|0 (?:results|matches|rows)|empty set|not found|\[\]|\{\})\W*$",
     ),
     (
         Signal::Nothing,

@@ -63,8 +63,8 @@ pub struct Redundancy {
     acted: bool,
     /// What was seen of the steps of the round so far.
     seen: Vec<Finding>,
-    /// A repeat that may turn out to be part of a cycle.
-    deferred: Option<Finding>,
+    /// How bad the repeat was that was told of the steps of a cycle under way.
+    told: Option<Severity>,
 }
 
 impl Redundancy {
@@ -83,7 +83,7 @@ impl Redundancy {
             named_round: None,
             acted: false,
             seen: Vec::new(),
-            deferred: None,
+            told: None,
         }
     }
 
@@ -117,7 +117,7 @@ impl Redundancy {
         (print.round, print.named_round) = (self.round, self.named_round);
         match print.form {
             Form::Outside => {
-                self.give_up_deferred(&mut findings);
+                self.told = None;
                 if !self.window.has_heard(&print) {
                     self.window.start_afresh(index);
                 }
@@ -206,7 +206,6 @@ impl Redundancy {
     pub fn finish(&mut self) -> Vec<Finding> {
         let mut findings = Vec::new();
         self.close_round(&mut findings);
-        self.give_up_deferred(&mut findings);
         findings
     }
 
@@ -215,7 +214,7 @@ impl Redundancy {
         self.window.clear();
         self.acted = false;
         self.seen.clear();
-        self.deferred = None;
+        self.told = None;
     }
 
     /// How many steps it has taken in.
@@ -304,8 +303,8 @@ impl Redundancy {
 
     /// The last round is complete: looks at it as part of a sequence.
     ///
-    /// A step of a cycle is no loop of its own, or one loop would have many names: while a cycle is under way, what
-    /// was seen of its steps is held back until it is complete or breaks off.
+    /// The steps of a cycle are no loops of their own, or one loop would have many names. While a cycle is under way,
+    /// one of its repeats is told, which need not wait for the cycle to be complete; then the cycle itself.
     fn close_round(&mut self, findings: &mut Vec<Finding>) {
         if !std::mem::take(&mut self.acted) {
             return;
@@ -313,34 +312,25 @@ impl Redundancy {
         self.window.settle_last_round();
         let mut seen = std::mem::take(&mut self.seen);
         if let Some(cycle) = cycle::cycle(&self.window) {
-            if cycle.severity == Severity::Loop {
-                self.deferred = None;
-            }
             seen.retain(|finding| !may_be_part_of_cycle(finding) || finding.severity > cycle.severity);
             let last = cycle.evidence.last().copied().unwrap_or_default();
             let tools = cycle::tools(&self.window, cycle.period);
             findings.push(cycle.into_finding(&Step { tool: Some(&tools), ..Step::default() }, last));
         }
-        let under_way = cycle::is_under_way(&self.window);
-        if !under_way {
-            self.give_up_deferred(findings);
+        if cycle::is_under_way(&self.window) {
+            // Of several, the strongest; the identity only settles which of equally strong ones it is.
+            let weight = |finding: &&Finding| (finding.severity, finding.count, finding.identity);
+            let strongest = seen.iter().filter(|finding| is_told_once(finding)).max_by_key(weight);
+            let news = strongest.filter(|finding| Some(finding.severity) > self.told).cloned();
+            seen.retain(|finding| !is_told_once(finding));
+            self.told = news.as_ref().map(|finding| finding.severity).or(self.told);
+            seen.extend(news);
+        } else {
+            self.told = None;
         }
-        for finding in seen.drain(..) {
-            if !under_way || !waits_for_cycle(&finding) {
-                findings.push(finding);
-            } else {
-                // Of several, the strongest; the identity only settles which of equally strong ones it is.
-                let weight = |finding: &Finding| (finding.severity, finding.count, finding.identity);
-                self.deferred = self.deferred.take().into_iter().chain([finding]).max_by_key(weight);
-            }
-        }
+        findings.append(&mut seen);
         // The buffer is kept, so that a round without findings allocates nothing.
         self.seen = seen;
-    }
-
-    /// The cycle did not come about, so its step was a repeat of its own.
-    fn give_up_deferred(&mut self, findings: &mut Vec<Finding>) {
-        findings.extend(self.deferred.take());
     }
 }
 
@@ -349,9 +339,9 @@ const fn may_be_part_of_cycle(finding: &Finding) -> bool {
     matches!(finding.kind, Kind::Repeat | Kind::FailingRepeat | Kind::Churn)
 }
 
-/// Whether it can wait until the cycle is complete, which names the loop better. A call that has failed three times
-/// cannot.
-const fn waits_for_cycle(finding: &Finding) -> bool {
+/// Whether it is told only once while a cycle is under way, which names the loop better. A call that fails again is told
+/// each time.
+const fn is_told_once(finding: &Finding) -> bool {
     matches!(finding.kind, Kind::Repeat | Kind::Churn)
 }
 

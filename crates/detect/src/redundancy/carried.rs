@@ -23,7 +23,7 @@ impl Redundancy {
     /// assert_eq!(there.observe(&step), here.observe(&step));
     /// ```
     pub fn save(&self, out: &mut Vec<u8>) {
-        let Self { rules, window, next, round, named_round, acted, seen, deferred } = self;
+        let Self { rules, window, next, round, named_round, acted, seen, told } = self;
         rules.mark().save(out);
         window.save(out);
         next.save(out);
@@ -31,7 +31,7 @@ impl Redundancy {
         named_round.save(out);
         acted.save(out);
         seen.save(out);
-        deferred.save(out);
+        told.save(out);
     }
 }
 
@@ -49,7 +49,7 @@ impl RedundancyRules {
         detector.named_round = Saved::load(from)?;
         detector.acted = bool::load(from)?;
         detector.seen = Vec::load(from)?;
-        detector.deferred = Saved::load(from)?;
+        detector.told = Saved::load(from)?;
         Some(detector)
     }
 }

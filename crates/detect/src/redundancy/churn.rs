@@ -32,8 +32,9 @@ const PUT_ASIDE: Rule = Rule::new("put_aside", Kind::Churn, 3, 4);
 const ASIDE_ROW: Rule = Rule::new("aside_row", Kind::Churn, 4, 5);
 /// What hangs, or lacks something in the environment, is looked into in between, so attempts lie further apart.
 const LONG_REACH: usize = 24;
-/// Searches that found nothing may be about quite different things, so they are never more than a warning.
-const NOTHING_FOUND: Rule = Rule::new("nothing_found", Kind::Churn, 6, usize::MAX);
+/// Searches that found nothing may be about quite different things, so it takes many of them in a row: whatever is looked
+/// for, it is not to be found in this way.
+const NOTHING_FOUND: Rule = Rule::new("nothing_found", Kind::Churn, 6, 10);
 /// How many steps back variations are looked for: what lies further back was another attempt.
 const REACH: usize = 12;
 

@@ -40,7 +40,14 @@ pub(super) fn oscillation(window: &Window, now: &Print) -> Option<Sighting> {
     let earlier = window.earlier(now).filter(|print| print.returned && at_same_place(print, now)).count();
     let count = earlier + 1;
     let severity = RETURNS.severity(count)?;
-    let contents = [now.does.before.min(now.does.after), now.does.before.max(now.does.after)];
+    // A whole content does not say what it takes the place of: that is what stood there last.
+    let mut stood =
+        window.earlier(now).filter(|print| at_same_place(print, now)).map(|print| print.does.after);
+    let before = match now.does.before {
+        0 => stood.find(|content| *content != now.does.after).unwrap_or(0),
+        before => before,
+    };
+    let contents = [before.min(now.does.after), before.max(now.does.after)];
     let bytes: Vec<u8> = contents.iter().flat_map(|content| content.to_le_bytes()).collect();
     let identity = Fingerprint::of_bytes(b"oscillation", &bytes);
     Some(Sighting { rule: RETURNS, severity, count, period: 2, identity, evidence })

@@ -205,13 +205,18 @@ fn one_question_in_many_spellings_with_one_answer_is_churn() {
 }
 
 #[test]
-fn searches_for_different_things_that_find_nothing_are_at_most_a_warning() {
-    let run: Vec<_> = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
-        .iter()
-        .map(|word| call("grep", &format!("{{\"pattern\":\"{word}\"}}"), "no match"))
-        .collect();
-    assert_eq!(verdict(&run), Some(Severity::Warning));
-    assert_eq!(verdict(&run[..5]), None);
+fn searches_for_different_things_that_find_nothing_are_a_loop_at_the_tenth_in_a_row() {
+    let words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"];
+    for nothing in ["no match", "Nothing found for this query."] {
+        let search = |word| call("grep", &format!("{{\"pattern\":\"{word}\"}}"), nothing);
+        let run: Vec<_> = words.iter().map(search).collect();
+        assert_eq!(loops(&run), [Kind::Churn]);
+        assert_eq!(verdict(&run[..9]), Some(Severity::Warning));
+        assert_eq!(verdict(&run[..5]), None);
+        let mut found = run.clone();
+        found[5] = call("grep", r#"{"pattern":"zeta"}"#, "a.rs: let zeta = 6;");
+        assert_ne!(verdict(&found), Some(Severity::Loop), "one of them found something");
+    }
 }
 
 #[test]
