@@ -14,7 +14,7 @@ use crate::consider::{Case, Looked};
 use crate::decode::{Encoding, decode};
 use crate::inbound::{self, Start};
 use crate::limits::query_value;
-use crate::pipeline::{Worker, add_verdict, loop_detected, still_paused};
+use crate::pipeline::{Worker, add_verdict, loop_detected, nobody_decided, still_paused};
 use crate::reply::{Reply, refuse, with};
 use crate::route::{self, Destination};
 use crate::settings::Settings;
@@ -115,7 +115,7 @@ impl Worker {
             let is_over = pause.is_over(settings.config.pause.timeout, self.shared.now());
             case.verdict.action = if is_over { Action::Reject } else { Action::Pause };
             let refusal = case.verdict.refusal.clone();
-            return Some(if is_over { refusal.unwrap_or_else(loop_detected) } else { still_paused() });
+            return Some(if is_over { refusal.unwrap_or_else(nobody_decided) } else { still_paused() });
         }
         let refused = self.reserve(case).err()?;
         case.verdict.action = Action::Reject;

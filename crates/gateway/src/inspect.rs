@@ -193,7 +193,7 @@ fn links(start: u128, spoken: &[(u128, usize)]) -> Vec<(u128, usize)> {
 /// The last messages of a transcript, by which it is recognised after what came before was rewritten.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Recent {
-    digests: [u128; Recent::TAIL],
+    digests: [u128; Recent::KEPT],
     messages: usize,
 }
 
@@ -210,7 +210,10 @@ impl Saved for Recent {
 
 impl Recent {
     /// So many messages in a row are no coincidence.
-    const TAIL: usize = 4;
+    const TAIL: usize = 6;
+    /// Each of them stands only once among so many: what comes round again says nothing about whose it is, since two
+    /// runs that go round in the same circle are alike for as long as they do.
+    const KEPT: usize = 16;
     /// The start of a transcript is not looked at: two runs of one task begin alike.
     const TOO_EARLY: usize = 8;
 
@@ -222,13 +225,20 @@ impl Recent {
         let mut tails = Vec::new();
         for (digest, _) in spoken {
             self.digests.rotate_left(1);
-            self.digests[Self::TAIL - 1] = *digest;
+            self.digests[Self::KEPT - 1] = *digest;
             self.messages += 1;
             if self.messages > Self::TOO_EARLY {
-                tails.push(self.digests.iter().fold(!tenant, |hash, digest| mix(hash, *digest)));
+                tails.extend(self.tail(tenant));
             }
         }
         tails
+    }
+
+    /// The hash of the last few messages, unless one of them has come round.
+    fn tail(&self, tenant: u128) -> Option<u128> {
+        let tail = &self.digests[Self::KEPT - Self::TAIL..];
+        let stands_once = |digest| self.digests.iter().filter(|known| *known == digest).count() == 1;
+        tail.iter().all(stands_once).then(|| tail.iter().fold(!tenant, |hash, digest| mix(hash, *digest)))
     }
 }
 

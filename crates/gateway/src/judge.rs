@@ -131,8 +131,9 @@ impl Past {
         match self.after {
             AfterRefusal::Refuse(_) => Action::Reject,
             AfterRefusal::LetThrough => rung.min(Action::Hint),
-            // A session that was never seen before is hinted once before it is stopped.
-            AfterRefusal::Judge if self.is_first => rung.min(Action::Hint),
+            // A session that was never seen before is hinted once before it is stopped. A throttled call carries the
+            // hint and is not stopped.
+            AfterRefusal::Judge if self.is_first && rung > Action::Throttle => Action::Hint,
             AfterRefusal::Judge => rung,
         }
     }

@@ -245,9 +245,12 @@ impl Worker {
             Decision::Resumed => Ok(()),
             Decision::Waiting | Decision::Rejected(_) if pause.is_over(timeout, self.shared.now()) => {
                 case.verdict.action = Action::Reject;
-                Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected))
+                Err(case.verdict.refusal.clone().unwrap_or_else(nobody_decided))
             }
-            Decision::Rejected(message) => Err(rejected_by_operator(&message)),
+            Decision::Rejected(message) => {
+                case.verdict.action = Action::Reject;
+                Err(rejected_by_operator(&message))
+            }
             Decision::Waiting => Err(still_paused()),
         }
     }
@@ -397,6 +400,11 @@ pub(crate) fn still_paused() -> Refused {
         retry: true,
         rate_limit: None,
     }
+}
+
+/// An operator's pause whose time is over.
+pub(crate) fn nobody_decided() -> Refused {
+    rejected_by_operator("an operator paused this session, and nobody decided in time: it is refused")
 }
 
 fn rejected_by_operator(message: &str) -> Refused {

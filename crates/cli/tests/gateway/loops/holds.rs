@@ -95,6 +95,7 @@ fn a_paused_call_is_refused_when_somebody_says_so() {
     let reply = held.reply();
     assert_eq!((reply.status, reply.code().as_str()), (403, "rejected_by_operator"));
     assert_eq!(reply.header("x-should-retry"), Some("false"));
+    assert_eq!(reply.header("x-loopbreaker-verdict"), Some("reject"));
     assert!(reply.text().contains("go home"));
     assert_eq!(lab.sent(), 1);
 }
@@ -120,6 +121,20 @@ fn a_pause_that_nobody_ends_becomes_a_refusal() {
         let reply = begin(&lab, "s").reply();
         assert_eq!(reply.status, 429);
         reply.header("x-loopbreaker-verdict") == Some("reject")
+    });
+    assert_eq!(lab.sent(), 1);
+}
+
+#[test]
+fn a_pause_of_an_operator_that_nobody_ends_is_a_rejection_by_the_operator() {
+    let lab = Lab::with("pause: { hold: 100ms, timeout: 300ms }");
+    assert_eq!(begin(&lab, "s").reply().status, 200);
+    assert_eq!(lab.post("/api/v1/sessions/s/pause", &[], "").status, 200);
+    until("the pause has become a refusal", || {
+        let reply = begin(&lab, "s").reply();
+        assert!([429, 403].contains(&reply.status));
+        let verdict = reply.header("x-loopbreaker-verdict") == Some("reject");
+        reply.status == 403 && reply.code() == "rejected_by_operator" && verdict
     });
     assert_eq!(lab.sent(), 1);
 }

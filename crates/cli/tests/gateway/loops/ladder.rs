@@ -17,6 +17,17 @@ fn told(verdicts: &[(u16, &str)]) -> Vec<(u16, String)> {
 }
 
 #[test]
+fn a_session_that_was_never_seen_is_throttled_where_the_ladder_says_so_and_hinted_before_it_is_stopped() {
+    let policy = |ladder: &str| {
+        format!("policies: [{{ id: p, spec: {{ tool_loops: {{ enabled: true, ladder: [{ladder}] }} }} }}]")
+    };
+    let slow = Lab::with(&policy("throttle, reject"));
+    assert_eq!(climb(&slow, 3..=4), told(&[(200, "throttle"), (429, "reject")]));
+    let strict = Lab::with(&policy("reject"));
+    assert_eq!(climb(&strict, 3..=4), told(&[(200, "hint"), (429, "reject")]));
+}
+
+#[test]
 fn the_ladder_is_warned_hinted_twice_throttled_and_refused() {
     let lab = Lab::new();
     let began = Instant::now();
@@ -149,6 +160,8 @@ fn after_a_refused_hint_the_next_place_is_tried_and_then_none() {
     let (bodies, verdict) = last.expect("it is given up in the end");
     assert_eq!((bodies[0].as_str(), verdict.as_str()), (looping("fix it", 3).as_str(), "warn"));
     assert!(lab.metric(r#"loopbreaker_degraded_total{part="hint"}"#) >= 1.0);
+    assert_eq!(lab.metric(r#"loopbreaker_degraded{part="hint"}"#), 1.0);
+    assert_eq!(lab.readiness()["degraded"], serde_json::json!(["hint"]));
 }
 
 #[test]

@@ -77,4 +77,6 @@ fn after_new_words_another_loop_starts_at_the_bottom_of_the_ladder() {
 fn another_transcript_of_the_same_tenant_is_not_refused() {
     let lab = refused();
     assert_eq!(lab.verdict(&[], looping("another task", 1)), (200, "allow".into()));
+    let circle = lab.verdict(&[], looping("a third task", 6));
+    assert_eq!(circle, (200, "hint".into()), "the same circle is no proof that it is the same run");
 }
