@@ -78,6 +78,9 @@ impl Worker {
         if is_order(request.uri().path()) {
             return self.operate(request, visitor).await;
         }
+        if request.method() == Method::POST && request.uri().path().starts_with(SESSIONS) {
+            self.shared.observing.catch_up().await;
+        }
         self.shared.observing.answer(request.map(Timely::of), visitor.caller).await
     }
 
@@ -87,11 +90,14 @@ impl Worker {
         let settings = shared.settings();
         let store = shared.observing.failure();
         shared.telemetry.metrics.set_degraded(Part::Store, store.is_some());
-        let degraded: Vec<&str> = shared.telemetry.metrics.degraded().map(Part::as_str).collect();
+        let has_no_place = shared.placements.have_run_out(settings.config.hint.placement);
+        shared.telemetry.metrics.set_degraded(Part::Hint, has_no_place);
+        let mut degraded: Vec<&str> = shared.telemetry.metrics.degraded().map(Part::as_str).collect();
         let open = shared.open_breakers();
+        degraded.extend((!open.is_empty()).then_some("upstream"));
         let status = if shared.is_draining() {
             "draining"
-        } else if degraded.is_empty() && open.is_empty() {
+        } else if degraded.is_empty() {
             "ready"
         } else {
             "degraded"
@@ -156,9 +162,12 @@ fn store_state(observing: &Observing, failure: Option<&str>) -> serde_json::Valu
     })
 }
 
+/// What people do with sessions.
+const SESSIONS: &str = "/api/v1/sessions/";
+
+/// Whether it is an order that holds without a log as well.
 fn is_order(path: &str) -> bool {
-    path.starts_with("/api/v1/sessions/")
-        && ["/pause", "/resume", "/reject"].iter().any(|order| path.ends_with(order))
+    path.starts_with(SESSIONS) && ["/pause", "/resume", "/reject"].iter().any(|order| path.ends_with(order))
 }
 
 /// Whether a request to the API comes from this machine and was not made by a foreign web page.

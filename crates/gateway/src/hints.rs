@@ -59,6 +59,12 @@ impl Placements {
         *level = level.saturating_add(1);
     }
 
+    /// Whether there is a model that accepts a hint nowhere.
+    pub(crate) fn have_run_out(&self, configured: Configured) -> bool {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.values().any(|level| usize::from(*level) >= order(configured).len())
+    }
+
     fn learned(&self, upstream: &str, model: Option<&str>) -> u8 {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.is_empty() {
@@ -113,12 +119,14 @@ mod tests {
         let mut bodies = Vec::new();
         for _ in 0..3 {
             bodies.push(place(&placements, &facts, &headers).unwrap());
+            assert!(!placements.have_run_out(Configured::Prepend));
             placements.refused("example.com", None);
         }
         assert!(bodies[0].contains(r#""messages":[{"role":"system","content":"STOP"}"#), "{}", bodies[0]);
         assert_eq!(bodies[1].matches("role").count(), 2, "extended: {}", bodies[1]);
         assert!(bodies[2].contains(r#""role":"user","content":"STOP""#), "{}", bodies[2]);
         assert_eq!(place(&placements, &facts, &headers), None);
+        assert!(placements.have_run_out(Configured::Prepend));
         placements.refused("other.com", None);
     }
 

@@ -105,6 +105,16 @@ impl Observing {
         self.missed.load(Ordering::Relaxed)
     }
 
+    /// Waits until what was seen a moment ago is known to the log as well: an order that follows a call at once is
+    /// about that session. It does not wait for long.
+    pub(crate) async fn catch_up(&self) {
+        let Some(running) = self.running() else { return };
+        let (done, is_done) = oneshot::channel();
+        running.journal.tell(Entry::CatchUp(done));
+        // Whoever waits for longer than that goes on without.
+        drop(tokio::time::timeout(CATCH_UP, is_done).await);
+    }
+
     /// Answers a request to the API.
     pub(crate) async fn answer(&self, request: Request<Timely<Incoming>>, caller: Caller) -> Response<Reply> {
         match (self.running(), self.failure()) {
@@ -137,14 +147,6 @@ impl Running {
         Ok(Self { observatory, journal, runtime: handle, _stop: stop })
     }
 
-    /// Waits until what was handed over is written down, for at most `limit`.
-    pub(crate) async fn catch_up(&self, limit: Duration) {
-        let (done, is_done) = oneshot::channel();
-        self.journal.tell(Entry::CatchUp(done));
-        // Whoever waits for longer than that goes on without.
-        drop(tokio::time::timeout(limit, is_done).await);
-    }
-
     /// Answers a request to the API.
     pub(crate) async fn answer<B>(&self, request: Request<B>, caller: Caller) -> Response<Reply>
     where
@@ -174,3 +176,6 @@ impl Running {
         }
     }
 }
+
+/// An order does not wait for longer than this for what is on its way into the log.
+const CATCH_UP: Duration = Duration::from_millis(500);

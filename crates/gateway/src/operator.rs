@@ -3,8 +3,6 @@
 //! The observatory keeps such orders and tells us of them. A session that it does not know, since nothing is kept or
 //! nothing was said yet, obeys all the same: whoever wants to stop an agent must be able to.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -39,9 +37,8 @@ impl Worker {
             }
             Err(_) => return json_error(408, "too_slow", "the order stopped before its end; send it again"),
         };
+        self.shared.observing.catch_up().await;
         if let Some(running) = self.shared.observing.running() {
-            // What was seen of the session a moment ago is known there by then.
-            running.catch_up(CATCH_UP).await;
             let asked = Request::from_parts(parts.clone(), Full::new(body.clone()));
             let response = running.answer(asked, visitor.caller).await;
             if response.status() != 404 {
@@ -104,5 +101,3 @@ impl Worker {
 }
 
 const MAX_ORDER: usize = 64 << 10;
-/// An order does not wait for longer than this for what is on its way into the log.
-const CATCH_UP: Duration = Duration::from_millis(500);

@@ -9,7 +9,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use loopbreaker_config::ChantAction;
 use loopbreaker_dialect::{Dialect, Refusal, StreamReader, UsageFilter};
-use loopbreaker_telemetry::{Record, UpstreamError};
+use loopbreaker_telemetry::{Part, Record, UpstreamError};
 
 use crate::answer::{End, Ended, Passing, Watch, WatchedStream, WhenOver};
 use crate::cache::{Asked, Keeping};
@@ -127,8 +127,11 @@ impl Sending<'_> {
                 let again = self.exchange(upstream, original, false).await;
                 // A request that is refused without the hint too says nothing about the hint.
                 if editing.hinted && again.as_ref().is_ok_and(|(response, _)| !is_refused(response)) {
-                    self.worker.shared.placements.refused(&upstream.name, self.case.model.as_deref());
-                    self.case.degraded.insert(loopbreaker_telemetry::Part::Hint);
+                    let placements = &self.worker.shared.placements;
+                    placements.refused(&upstream.name, self.case.model.as_deref());
+                    self.case.degraded.insert(Part::Hint);
+                    let has_no_place = placements.have_run_out(self.settings.config.hint.placement);
+                    self.worker.shared.telemetry.metrics.set_degraded(Part::Hint, has_no_place);
                 }
                 again
             }

@@ -43,3 +43,15 @@ fn a_result_in_a_history_that_the_provider_keeps_cannot_be_replaced_and_the_oper
     let sent = lab.mock.requests();
     assert!(String::from_utf8_lossy(&sent.last().unwrap().body).contains("look again"));
 }
+
+#[test]
+fn a_message_can_be_given_right_after_the_first_call() {
+    let lab = Lab::new();
+    for session in ["one", "two", "three"] {
+        let key = [("authorization", "Bearer sk-test"), ("x-session-id", session)];
+        let asked = lab.post("/v1/responses", &key, json!({ "model": "gpt-4o", "input": "hi" }).to_string());
+        assert_eq!(asked.status, 200);
+        let message = json!({ "message": "look again" }).to_string();
+        assert_eq!(lab.post(&format!("/api/v1/sessions/{session}/inject"), &[], message).status, 200);
+    }
+}

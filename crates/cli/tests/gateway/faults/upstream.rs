@@ -44,7 +44,12 @@ fn after_failures_in_a_row_the_provider_is_left_alone_until_it_is_back() {
         (open.status, open.code().as_str(), open.header("retry-after")),
         (503, "upstream_unavailable", Some("1"))
     );
-    assert_eq!(lab.readiness()["parts"]["open_breakers"][0], address.to_string());
+    let ready = lab.readiness();
+    assert_eq!(ready["parts"]["open_breakers"][0], address.to_string());
+    assert_eq!(
+        (&ready["status"], &ready["degraded"]),
+        (&"degraded".into(), &serde_json::json!(["upstream"]))
+    );
     assert_eq!(lab.get("/readyz").status, 200);
 
     let _back = Provider::at(address, |conversation| {
