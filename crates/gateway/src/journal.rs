@@ -13,11 +13,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::thread::Thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use loopbreaker::{Action, Role, Status, Step};
 use loopbreaker_dialect::{Answer, Dialect};
-use loopbreaker_observatory::Observatory;
+use loopbreaker_observatory::{Observatory, after_you, step_back};
 use loopbreaker_record::TraceId;
 use loopbreaker_telemetry::mask;
 use serde_json::Value;
@@ -31,6 +32,7 @@ use clerk::Clerk;
 #[derive(Debug)]
 pub(crate) struct Journal {
     queue: SyncSender<Entry>,
+    clerk: Thread,
     dropped: AtomicU64,
 }
 
@@ -125,15 +127,17 @@ impl Journal {
     pub(crate) fn open(observatory: Arc<Observatory>) -> io::Result<Self> {
         let (queue, entries) = mpsc::sync_channel(Self::MAX_WAITING);
         let thread = std::thread::Builder::new().name("journal".to_owned());
-        thread.spawn(move || {
+        let clerk = thread.spawn(move || {
+            step_back();
             let mut clerk = Clerk::new(observatory);
             while let Some(page) = Self::next_page(&entries) {
                 for entry in page {
                     clerk.write(entry);
+                    after_you();
                 }
             }
         })?;
-        Ok(Self { queue, dropped: AtomicU64::new(0) })
+        Ok(Self { queue, clerk: clerk.thread().clone(), dropped: AtomicU64::new(0) })
     }
 
     /// Entries are written down together where they come one by one: each page costs the store one commit.
@@ -143,20 +147,23 @@ impl Journal {
     /// What is written down next; `None` when nothing will come any more.
     fn next_page(entries: &mpsc::Receiver<Entry>) -> Option<Vec<Entry>> {
         let mut page = vec![entries.recv().ok()?];
-        let deadline = Instant::now() + Self::PAGE;
-        while page.last().is_some_and(|entry| !entry.is_urgent()) && page.len() < Self::MAX_ON_A_PAGE {
-            match entries.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(entry) => page.push(entry),
-                Err(_) => break,
-            }
+        page.extend(entries.try_iter().take(Self::MAX_ON_A_PAGE - 1));
+        if page.len() < Self::MAX_ON_A_PAGE && !page.iter().any(Entry::is_urgent) {
+            // It is woken up once for a page, and not for each entry: that would cost those who hand them over.
+            std::thread::park_timeout(Self::PAGE);
+            page.extend(entries.try_iter().take(Self::MAX_ON_A_PAGE - page.len()));
         }
         Some(page)
     }
 
     /// Hands something over, without waiting.
     pub(crate) fn tell(&self, entry: Entry) {
+        let is_urgent = entry.is_urgent();
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.queue.try_send(entry) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        if is_urgent {
+            self.clerk.unpark();
         }
     }
 
@@ -172,6 +179,7 @@ impl Journal {
         if self.queue.send(Entry::CatchUp(done)).is_err() {
             return;
         }
+        self.clerk.unpark();
         // Too late is too late: the process ends all the same.
         while matches!(is_done.try_recv(), Err(TryRecvError::Empty)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));

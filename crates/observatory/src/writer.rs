@@ -18,6 +18,7 @@ use crate::events::{Draft, Event};
 use crate::hitl::{OrderGiven, Pause};
 use crate::ingest::LiveSession;
 use crate::observatory::Shared;
+use crate::polite::{after_you, step_back};
 use crate::store::{SharedEvent, Store};
 use crate::traffic::MAX_OPEN;
 use crate::waste::Watch;
@@ -340,6 +341,7 @@ impl Desk {
             if started.elapsed() > BATCH_TIME {
                 break;
             }
+            after_you();
         }
         scribe.write_sessions()?;
         let Scribe { drafts, effects, .. } = scribe;
@@ -403,14 +405,6 @@ impl Desk {
         self.open.clear();
         self.store.forget_places();
     }
-}
-
-/// Where a model call and the log want the same core, the call has it: a call is waited for, and the log is not. Not so
-/// far back that a busy gateway starves it: it keeps about a tenth.
-fn step_back() {
-    // Elsewhere it would hold for the whole process. If it is refused, the log is only less polite.
-    #[cfg(target_os = "linux")]
-    rustix::process::nice(10).unwrap_or_default();
 }
 
 /// A job that nobody waits for.

@@ -1,7 +1,7 @@
 //! What the log costs the calls of the gateway.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,9 @@ pub(crate) struct Calls {
 
 /// Rounds of each, in turns: a machine that is busy for a moment is so for all of them.
 const ROUNDS: usize = 10;
+/// Time between two calls: 500 a second. Calls as fast as they can be answered would be more logs than any floor asks for,
+/// and leave no room for those that are sent beside them.
+const PACE: Duration = Duration::from_millis(2);
 /// Logs of one request beside the calls, and how often one is sent: 5,000 logs a second.
 const LINES: u64 = 100;
 const EVERY: Duration = Duration::from_millis(20);
@@ -34,7 +37,14 @@ pub(crate) fn measure(calls: usize, logs: &Logs) -> io::Result<Calls> {
     let without = Program::start(folders.0.path(), Some(mock.addr()), "off")?;
     let with = Program::start(folders.1.path(), Some(mock.addr()), "sqlite")?;
     let (mut plain, mut logged, mut beside) = (Vec::new(), Vec::new(), Vec::new());
-    let (next, mut ingesting) = (AtomicU64::new(0), Duration::ZERO);
+    // Made before anything is measured: what it costs to write them is no cost of the log.
+    let requests = (PACE * calls as u32).as_millis() / EVERY.as_millis() + ROUNDS as u128;
+    let bodies: Vec<String> = (0..requests as u64)
+        .map(|at| {
+            (at * LINES..(at + 1) * LINES).map(|number| logs.log(number)).collect::<Vec<_>>().join("\n")
+        })
+        .collect();
+    let (next, mut ingesting) = (AtomicUsize::new(0), Duration::ZERO);
     for round in 0..ROUNDS {
         let mut first = round * calls;
         let mut some = |program: &Program, times: &mut Vec<Duration>| {
@@ -46,7 +56,7 @@ pub(crate) fn measure(calls: usize, logs: &Logs) -> io::Result<Calls> {
         some(&with, &mut logged)?;
         let (stop, started) = (AtomicBool::new(false), Instant::now());
         thread::scope(|scope| {
-            let sender = scope.spawn(|| ingest(&with, logs, &next, &stop));
+            let sender = scope.spawn(|| ingest(&with, &bodies, &next, &stop));
             let asked = some(&with, &mut beside);
             stop.store(true, Ordering::Release);
             asked.and(sender.join().unwrap_or_else(|_| Err(io::Error::other("the sender panicked"))))
@@ -61,15 +71,18 @@ pub(crate) fn measure(calls: usize, logs: &Logs) -> io::Result<Calls> {
         without_log: slowest(plain),
         with_log: slowest(logged),
         beside_ingest: slowest(beside),
-        ingested: next.into_inner() as f64 / ingesting.as_secs_f64(),
+        ingested: next.into_inner() as f64 * LINES as f64 / ingesting.as_secs_f64(),
     })
 }
 
-/// Asks one question after the other, and notes how long each takes.
+/// Asks one question after the other, at a steady pace, and notes how long each takes.
 fn ask(program: &Program, numbers: std::ops::Range<usize>, times: &mut Vec<Duration>) -> io::Result<()> {
     let mut client = Client::connect(program.address)?;
+    let mut due = Instant::now();
     for number in numbers {
         let body = request(number).to_string();
+        due += PACE;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
         let asked = Instant::now();
         let (status, answer) = client.ask("POST", "/v1/chat/completions", "application/json", &body)?;
         if status != 200 {
@@ -81,18 +94,18 @@ fn ask(program: &Program, numbers: std::ops::Range<usize>, times: &mut Vec<Durat
 }
 
 /// Sends logs as lines, so many a second and no more, until it is to stop.
-fn ingest(program: &Program, logs: &Logs, next: &AtomicU64, stop: &AtomicBool) -> io::Result<()> {
+fn ingest(program: &Program, bodies: &[String], next: &AtomicUsize, stop: &AtomicBool) -> io::Result<()> {
     let mut client = Client::connect(program.address)?;
     let mut due = Instant::now();
-    while !stop.load(Ordering::Acquire) {
-        let first = next.load(Ordering::Relaxed);
-        let lines: Vec<String> = (first..first + LINES).map(|number| logs.log(number)).collect();
-        let (status, answer) = client.post("/decision-logs", "application/x-ndjson", &lines.join("\n"))?;
+    while let Some(body) = bodies.get(next.load(Ordering::Relaxed))
+        && !stop.load(Ordering::Acquire)
+    {
+        let (status, answer) = client.post("/decision-logs", "application/x-ndjson", body)?;
         if status != 200 || !answer.contains("\"rejected\":0") {
             let start: String = answer.chars().take(300).collect();
             return Err(io::Error::other(format!("{status} {start}")));
         }
-        next.fetch_add(LINES, Ordering::Relaxed);
+        next.fetch_add(1, Ordering::Relaxed);
         due += EVERY;
         thread::sleep(due.saturating_duration_since(Instant::now()));
     }

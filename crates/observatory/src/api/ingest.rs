@@ -18,6 +18,7 @@ use super::{Caller, unread};
 use crate::error::StoreError;
 use crate::ingest::{Accepted, Arrival, Refusal};
 use crate::observatory::Observatory;
+use crate::polite::after_you;
 use crate::writer::Pending;
 
 /// An array: more than this in one request should be NDJSON.
@@ -182,6 +183,8 @@ impl Observatory {
 
     /// Reads one log and hands it to the writer.
     async fn submit(&self, bytes: &[u8], session: Option<String>, caller: &Caller) -> Outcome {
+        // Many may come at a time, and to read them all would be a long while for a model call that waits.
+        after_you();
         let tenant = caller.writes_as();
         let log = match DecisionLog::parse(bytes) {
             Ok(log) => log,
@@ -190,7 +193,7 @@ impl Observatory {
                 return Outcome::Refused(rejection.status(), rejection.answer());
             }
         };
-        match self.enqueue(Arrival { tenant, session, log }).await {
+        match self.enqueue(Arrival { tenant, session, log }, caller.tenant.is_some()).await {
             Ok(pending) => Outcome::UnderWay(pending),
             Err(problem) => Outcome::Failed(problem),
         }

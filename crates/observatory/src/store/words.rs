@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::{KnownStep, Store, Texts};
 use crate::database::{Flavour, Row, values};
 use crate::error::Stored;
+use crate::polite::after_you;
 
 /// Steps whose words are not in the index yet.
 #[derive(Debug, Default)]
@@ -122,6 +123,7 @@ impl Store {
             for (sql, [intent, reasoning, tool, input, output]) in all {
                 self.execute(sql, values![step, &**intent, &**reasoning, &**tool, &**input, &**output])?;
             }
+            after_you();
         }
         self.execute("DELETE FROM unindexed", &[]).map(drop)
     }
