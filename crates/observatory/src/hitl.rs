@@ -37,6 +37,9 @@ pub enum Order {
         content: Option<String>,
         /// What replaces its input, as JSON text, while it has not run.
         tool_input: Option<String>,
+        /// The tool that the step calls: a check of another one is not meant.
+        #[serde(default)]
+        tool: Option<String>,
     },
 }
 
@@ -223,7 +226,7 @@ pub(crate) fn control(pause: Option<&Pause>, order: Option<&Order>, is_terminal:
         (None, Some(Order::Inject { message } | Order::Reject { message })) => {
             ("inject", Some(message.clone()), None)
         }
-        (None, Some(Order::Rewrite { content, tool_input, trace_id })) => {
+        (None, Some(Order::Rewrite { content, tool_input, trace_id, .. })) => {
             control["trace_id"] = trace_id.to_string().into();
             ("rewrite", content.clone(), tool_input.clone())
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopbreaker::{Decision, Entropy, EntropyAlert, EntropyEvent, EntropyLevel, EntropyReading};
-use loopbreaker_record::{DecisionLog, Meta, Moment, TraceId};
+use loopbreaker_record::{DecisionLog, Meta, Moment, Status, TraceId};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -86,6 +86,21 @@ pub(crate) struct Place {
 }
 
 impl Scribe<'_> {
+    /// A log of somebody who names no tenant: it belongs to the session of that name, if there is only one. A gateway
+    /// knows the same agent by its API key.
+    pub(crate) fn meant(&mut self, mut arrival: Arrival) -> Stored<Arrival> {
+        let Some(name) = arrival.log.meta.session_id.as_ref().or(arrival.session.as_ref()) else {
+            return Ok(arrival);
+        };
+        let tenant = self.store.tenant(&arrival.tenant)?;
+        if self.store.session_id(tenant, name)?.is_none()
+            && let [only] = &self.store.sessions_named(name, None)?[..]
+        {
+            arrival.tenant = only.tenant_name.as_str().into();
+        }
+        Ok(arrival)
+    }
+
     /// Takes a log in. Everything that could refuse it is looked at before anything is written.
     pub(crate) fn ingest(&mut self, arrival: Arrival) -> Stored<Result<Accepted, Refusal>> {
         let Arrival { tenant: tenant_name, session, log } = arrival;
@@ -159,7 +174,9 @@ impl Scribe<'_> {
         let original = log.clone();
         let reported = log.cognition.entropy_score;
         redact(&mut log, self.shared.keep_prompts);
-        let reading = if open { None } else { Some(self.score(id, &log, reported)?) };
+        // A call that a gateway refused was never made: it is no decision of the agent's that could be a new one.
+        let counts = !open && (tells || log.action.status != Status::Skipped);
+        let reading = if counts { Some(self.score(id, &log, reported)?) } else { None };
         log.cognition.entropy_score = reading.as_ref().map(|reading| reading.score);
         let level = reading.as_ref().map_or("normal", |reading| reading.level.as_str());
 
@@ -220,10 +237,12 @@ impl Scribe<'_> {
                 self.tell_entropy(tenant_name, &name, id, &log, reported, reading)?;
                 self.watch(id, stored, &original, tells)?;
             }
-            None => self.remember_open(id, original, text.len()),
+            None if open => self.remember_open(id, original, text.len()),
+            None => {}
         }
         if log.is_terminal() {
             self.count_open_steps(id)?;
+            self.change(id)?.marks.alert = None;
         }
         Ok((level.to_owned(), text))
     }
@@ -323,16 +342,26 @@ impl Scribe<'_> {
             let row = self.store.session_of(id)?.ok_or_else(gone)?;
             let config = self.shared.thresholds.config().entropy;
             let mut live = LiveSession::new(row);
-            for (_, log) in self.store.last_logs(id, config.window_size)? {
-                if let Ok(log) = serde_json::from_str::<DecisionLog>(&log) {
-                    live.entropy.observe(&decision(&log, None), &config);
-                }
+            let counted = |(_, log): &(i64, DecisionLog)| log.cognition.entropy_score.is_some();
+            for (_, log) in self.last_logs(id, config.window_size)?.iter().filter(|log| counted(log)) {
+                live.entropy.observe(&decision(log, None), &config);
             }
             self.live.put(id, live);
         }
         let live = self.live.get_mut(&id);
         let live = live.ok_or_else(|| StoreError::Other("the session is gone".to_owned()))?;
         Ok(live)
+    }
+
+    /// The last logs of a session, oldest first, and none of before it ended: its windows are freed then.
+    pub(crate) fn last_logs(&mut self, session: i64, count: u32) -> Stored<Vec<(i64, DecisionLog)>> {
+        let logs = self.store.last_logs(session, count)?.into_iter();
+        let mut logs: Vec<(i64, DecisionLog)> =
+            logs.filter_map(|(id, text)| Some((id, serde_json::from_str(&text).ok()?))).collect();
+        if let Some(end) = logs.iter().rposition(|(_, log)| log.is_terminal()) {
+            logs.drain(..=end);
+        }
+        Ok(logs)
     }
 
     /// A session that is written with this batch.

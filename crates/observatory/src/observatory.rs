@@ -1,10 +1,12 @@
 //! The observatory as a whole: what it is opened with, and what can be asked of it.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loopbreaker_record::Rejection;
+use loopbreaker_record::{DecisionLog, Rejection};
+use lru::LruCache;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -71,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) thresholds: Thresholds,
     /// Steps that are kept and cannot be found by their words yet.
     pub(crate) unindexed: AtomicUsize,
+    /// Sessions of agents that ask the guard, and their tenants.
+    guarded: Mutex<LruCache<String, Arc<str>>>,
     held: Mutex<Vec<Held>>,
     next_retention: AtomicI64,
     clock: Arc<dyn Fn() -> i64 + Send + Sync>,
@@ -173,6 +177,7 @@ impl Observatory {
             max_age: millis(options.max_age),
             max_bytes: options.max_bytes,
             thresholds: Thresholds::new(options.detectors, opened.thresholds),
+            guarded: Mutex::new(LruCache::new(MAX_GUARDED)),
             held: Mutex::new(held),
             // Earlier processes may have left some.
             unindexed: AtomicUsize::new(1),
@@ -222,9 +227,18 @@ impl Observatory {
         self.writer.submit(|scribe| scribe.ingest(arrival)).await
     }
 
-    /// Takes a log in behind those that were handed in before; its answer can be waited for later.
-    pub(crate) async fn enqueue(&self, arrival: Arrival) -> Stored<Pending<Result<Accepted, Refusal>>> {
-        self.writer.enqueue(|scribe| scribe.ingest(arrival)).await
+    /// Takes a log in behind those that were handed in before; its answer can be waited for later. `names_tenant` says
+    /// whether its tenant is the sender's own word, and not only that of somebody who named none.
+    pub(crate) async fn enqueue(
+        &self,
+        arrival: Arrival,
+        names_tenant: bool,
+    ) -> Stored<Pending<Result<Accepted, Refusal>>> {
+        let take = move |scribe: &mut Scribe<'_>| {
+            let arrival = if names_tenant { arrival } else { scribe.meant(arrival)? };
+            scribe.ingest(arrival)
+        };
+        self.writer.enqueue(take).await
     }
 
     /// Notes that something was refused, by the hash of what it was.
@@ -270,18 +284,20 @@ impl Observatory {
         tenant: &str,
         session_id: &str,
         operator: &str,
-        order: Order,
+        mut order: Order,
     ) -> Stored<Result<Given, OrderRefused>> {
         let (tenant, session_id, operator) = (tenant.to_owned(), session_id.to_owned(), operator.to_owned());
         self.writer
             .submit(move |scribe| {
                 let found = scribe.store.sessions_named(&session_id, Some(&tenant))?.into_iter().next();
                 let Some(session) = found else { return Ok(Err(OrderRefused::Unknown)) };
-                if let Order::Rewrite { trace_id, content, .. } = &order {
+                if let Order::Rewrite { trace_id, content, tool, .. } = &mut order {
                     let step = scribe.store.step(session.tenant, *trace_id)?;
-                    if step.is_none_or(|step| step.session != session.id) {
+                    let Some(step) = step.filter(|step| step.session == session.id) else {
                         return Ok(Err(OrderRefused::Unknown));
-                    }
+                    };
+                    let log = serde_json::from_str::<DecisionLog>(&step.log).ok();
+                    *tool = log.and_then(|log| log.action.tool_call);
                     if content.is_some() && scribe.live(session.id)?.row.marks.history_elsewhere {
                         return Ok(Err(OrderRefused::HistoryElsewhere));
                     }
@@ -296,19 +312,38 @@ impl Observatory {
         self.shared.hitl.observe(observer);
     }
 
-    /// Keeps what a detector found elsewhere in a session of this tenant; says whether the session is known.
-    pub async fn finding(&self, tenant: &str, session_id: &str, finding: Value) -> Result<bool, StoreError> {
+    /// Keeps what a detector found elsewhere in a session of this tenant.
+    pub async fn finding(&self, tenant: &str, session_id: &str, finding: Value) -> Result<(), StoreError> {
         let (tenant, session_id) = (tenant.to_owned(), session_id.to_owned());
-        self.writer
-            .submit(move |scribe| {
-                let found = scribe.store.sessions_named(&session_id, Some(&tenant))?.into_iter().next();
-                let Some(session) = found else { return Ok(false) };
-                scribe.store.add_finding(session.id, scribe.now, &finding)?;
-                let body = json!({ "event_type": "finding", "session_id": session_id, "finding": finding });
-                scribe.tell(Topic::Findings, "finding", &Arc::from(tenant.as_str()), body);
-                Ok(true)
-            })
-            .await
+        self.write(move |scribe| {
+            let id = scribe.session_named(&tenant, &session_id)?;
+            scribe.store.add_finding(id, scribe.now, &finding)?;
+            scribe.tell_finding(id, &finding)
+        })
+        .await
+    }
+
+    /// Remembers that an agent asks the guard about this session. It is kept once a person or a detector has something
+    /// to say about it: until then it is nothing but a name, and may be that of a session of the gateway.
+    pub(crate) fn meet_guarded(&self, tenant: &Arc<str>, name: &str) {
+        let mut guarded = self.shared.guarded.lock().unwrap_or_else(PoisonError::into_inner);
+        if guarded.get(name) != Some(tenant) {
+            guarded.put(name.to_owned(), Arc::clone(tenant));
+        }
+    }
+
+    /// A session that only the guard knows, from now on kept like any other.
+    pub(crate) async fn guarded_session(&self, name: &str, tenant: Option<&str>) -> Stored<Option<Session>> {
+        let known = self.shared.guarded.lock().unwrap_or_else(PoisonError::into_inner).peek(name).cloned();
+        let Some(of) = known.filter(|of| tenant.is_none_or(|tenant| tenant == &**of)) else {
+            return Ok(None);
+        };
+        let name = name.to_owned();
+        self.write(move |scribe| {
+            let id = scribe.session_named(&of, &name)?;
+            Ok(Some(scribe.change(id)?.clone()))
+        })
+        .await
     }
 
     /// Listens to what happens, from now on or behind an event that was seen before.
@@ -337,10 +372,15 @@ impl Observatory {
         }
     }
 
-    /// An order that the next check of a tool call hands out, once.
-    pub(crate) async fn order_for_check(&self, session: i64) -> Stored<Option<Order>> {
-        let fits = |order: &Order| {
-            matches!(order, Order::Reject { .. } | Order::Rewrite { tool_input: Some(_), .. })
+    /// An order that the next check of a call of this tool hands out, once.
+    pub(crate) async fn order_for_check(&self, session: i64, asked: &str) -> Stored<Option<Order>> {
+        let asked = asked.to_owned();
+        let fits = move |order: &Order| match order {
+            Order::Reject { .. } => true,
+            Order::Rewrite { tool_input: Some(_), tool, .. } => {
+                tool.as_ref().is_none_or(|tool| *tool == asked)
+            }
+            _ => false,
         };
         if self.shared.hitl.find_order(session, |_, order| fits(order)).is_none() {
             return Ok(None);
@@ -382,7 +422,6 @@ impl Observatory {
         .await
     }
 
-    /// Reads on a thread for that, beside the writer.
     /// Sees to it that what was answered before can be found by its words. A store that takes long over it, or fails,
     /// is searched as it is.
     pub(crate) async fn index_words_for(&self, filter: &SearchFilter) {
@@ -392,6 +431,7 @@ impl Observatory {
         }
     }
 
+    /// Reads on a thread for that, beside the writer.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Store) -> Stored<T> + Send + 'static,
@@ -443,5 +483,7 @@ fn sender_of(payload: &[u8]) -> String {
 
 /// Streams that may be open at once.
 const MAX_STREAMS: usize = 1_000;
+/// Sessions of the guard whose names are remembered.
+const MAX_GUARDED: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 /// How long a search waits for words of new steps: longer than a commit takes, shorter than anybody notices.
 const INDEXED_WITHIN: Duration = Duration::from_millis(250);

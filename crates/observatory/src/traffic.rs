@@ -316,7 +316,12 @@ impl Scribe<'_> {
                 "action": noted.action, "enforced": noted.enforced, "policy": noted.policy, "kind": noted.kind,
                 "at": Moment::from_millis(now).as_str(),
             }));
-            let level = if verdict.action == Action::Warn { "warning" } else { "loop" };
+            let level = match noted.kind {
+                // An agent that is out of money, or was switched off, does not go round in circles.
+                "kill_switch" | "budget_exceeded" => "",
+                _ if verdict.action == Action::Warn => "warning",
+                _ => "loop",
+            };
             level.clone_into(&mut row.marks.verdict_level);
         }
         row.settle_level();

@@ -129,13 +129,10 @@ impl Scribe<'_> {
             let mut watch = Watch::new(&rules, generation);
             // Hashes do not say what a call did, so what is kept without words is not read again.
             if self.shared.keep_prompts && self.live(session)?.row.steps > 1 {
-                for (id, text) in self.store.last_logs(session, Watch::READ_AGAIN)? {
-                    if id < step
-                        && let Ok(log) = serde_json::from_str::<DecisionLog>(&text)
-                    {
-                        for finding in watch.observe(id, &log) {
-                            watch.is_news(&finding);
-                        }
+                let earlier = self.last_logs(session, Watch::READ_AGAIN)?;
+                for (id, log) in earlier.iter().filter(|(id, _)| *id < step) {
+                    for finding in watch.observe(*id, log) {
+                        watch.is_news(&finding);
                     }
                 }
             }

@@ -35,7 +35,7 @@ impl Observatory {
                 });
                 return Ok(json_reply(200, &blocked));
             }
-            match self.order_for_check(known.id).await? {
+            match self.order_for_check(known.id, &tool).await? {
                 Some(Order::Reject { message }) => {
                     let blocked = json!({
                         "allowed": false, "detector": null, "kind": null, "count": 0, "threshold": 0,
@@ -81,8 +81,14 @@ impl Observatory {
             self.guarded(&session_id, body, caller).outcome(&step)
         };
         let findings: Vec<Value> = report.findings.iter().map(finding_json).collect();
-        for finding in &findings {
-            self.finding(&caller.writes_as(), &session_id, finding.clone()).await?;
+        if !findings.is_empty() {
+            let tenant = match self.find(&session_id, caller.tenant.as_deref()).await? {
+                Ok(known) => known.tenant_name.into(),
+                Err(_) => caller.writes_as(),
+            };
+            for finding in &findings {
+                self.finding(&tenant, &session_id, finding.clone()).await?;
+            }
         }
         let answer = json!({ "findings": findings, "action": report.action.as_str(), "hint": report.hint });
         Ok(json_reply(200, &answer))
@@ -96,8 +102,9 @@ impl Observatory {
 
     /// The guard of a session, which belongs to its tenant.
     fn guarded(&self, session_id: &str, body: &Value, caller: &Caller) -> GuardSession {
-        let session =
-            self.shared.thresholds.guard().session(&format!("{}\0{session_id}", caller.writes_as()));
+        let tenant = caller.writes_as();
+        self.meet_guarded(&tenant, session_id);
+        let session = self.shared.thresholds.guard().session(&format!("{tenant}\0{session_id}"));
         match body["scope"].as_str() {
             Some(scope) => session.scope(scope),
             None => session,

@@ -242,9 +242,13 @@ impl Observatory {
         query: &Query,
         caller: &Caller,
     ) -> Result<Session, Box<Response<Reply>>> {
-        match self.find(id, tenant_of(query, caller).as_deref()).await? {
+        let tenant = tenant_of(query, caller);
+        match self.find(id, tenant.as_deref()).await? {
             Ok(session) => Ok(session),
-            Err(0) => Err(Box::new(error(404, "not_found", "no session of that id is kept"))),
+            Err(0) => {
+                let guarded = self.guarded_session(id, tenant.as_deref()).await?;
+                guarded.ok_or_else(|| Box::new(error(404, "not_found", "no session of that id is kept")))
+            }
             Err(_) => {
                 let message = "several tenants have a session of that id: add ?tenant=";
                 Err(Box::new(error(409, "conflict", message)))

@@ -30,6 +30,9 @@ pub(crate) fn document() -> Value {
         if endpoint.path.contains("{id}") {
             parameters.push(parameter("id", "path", true));
         }
+        if endpoint.route == Route::Events {
+            parameters.push(parameter("Last-Event-ID", "header", false));
+        }
         parameters.extend(queries(endpoint.route).iter().map(|name| parameter(name, "query", false)));
         let mut operation = json!({
             "summary": endpoint.does,
@@ -46,6 +49,10 @@ pub(crate) fn document() -> Value {
         if let Some(shape) = shapes::of(endpoint.route) {
             let schema = json!({ "$ref": format!("#/components/schemas/{shape}") });
             operation["responses"]["200"]["content"] = json!({ "application/json": { "schema": schema } });
+        }
+        if endpoint.route == Route::Ingest {
+            operation["responses"]["201"] = operation["responses"]["200"].clone();
+            operation["responses"]["201"]["description"] = "One log that is new: it is kept".into();
         }
         if ["POST", "PUT"].contains(&endpoint.method) {
             operation["requestBody"] = body(endpoint.route);

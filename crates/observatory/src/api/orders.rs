@@ -124,15 +124,13 @@ fn read_order(name: &str, body: &Value) -> Result<Order, Box<Response<Reply>>> {
         _ => {
             let trace_id = text("trace_id", true);
             let (content, tool_input) = (text("content", false), text("tool_input", false));
-            let parsed = trace_id.as_deref().and_then(TraceId::parse);
-            if trace_id.is_some() && parsed.is_none() {
-                problems.push(("trace_id".to_owned(), "must be a UUID of version 4".to_owned()));
-            }
+            // What is no id at all is that of no step, as every id that is unknown.
+            let nobody = || TraceId::from_random_bytes([0; 16]);
+            let trace_id = trace_id.as_deref().and_then(TraceId::parse).unwrap_or_else(nobody);
             if content.is_none() && tool_input.is_none() && problems.is_empty() {
                 problems.push(("content".to_owned(), "is required, or tool_input".to_owned()));
             }
-            let nobody = TraceId::from_random_bytes([0; 16]);
-            Order::Rewrite { trace_id: parsed.unwrap_or(nobody), content, tool_input }
+            Order::Rewrite { trace_id, content, tool_input, tool: None }
         }
     };
     if problems.is_empty() { Ok(order) } else { Err(Box::new(violations(&problems))) }

@@ -211,7 +211,7 @@ async fn what_is_too_much_goes_and_what_was_found_later_stays() {
         observatory.ingest(arrival).await.unwrap().unwrap();
     }
     let finding = serde_json::json!({ "kind": "repeat" });
-    assert!(observatory.finding("t", "run", finding).await.unwrap());
+    observatory.finding("t", "run", finding).await.unwrap();
     observatory.enforce_retention().await.unwrap();
     let mut store = Store::new(Sqlite::open(&path).unwrap());
     assert!(store.used_bytes().unwrap() <= 8 << 20);

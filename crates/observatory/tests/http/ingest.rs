@@ -119,6 +119,36 @@ fn the_last_step_ends_its_session() {
 }
 
 #[test]
+fn what_comes_after_the_last_step_is_measured_by_itself() {
+    let server = Server::start();
+    let step = |number: u32, is_terminal: bool| {
+        let mut log = in_session(number, "run");
+        log["cognition"]["intent"] = "build".into();
+        log["control"] = json!({ "is_terminal": is_terminal });
+        server.accept(&log)["log"]["cognition"]["entropy_score"].clone()
+    };
+    let scores = [1, 2, 3, 4, 5].map(|number| step(number, number == 5));
+    assert_eq!(scores, [1.0, 0.5, 0.3333, 0.25, 0.2]);
+    assert_eq!(server.get("/sessions/run").1["alert"], Value::Null);
+    assert_eq!((step(6, false), step(7, false)), (json!(1.0), json!(0.5)));
+    assert_eq!(server.get("/sessions/run").1["state"], "warning");
+}
+
+#[test]
+fn a_log_of_nobody_in_particular_belongs_to_the_only_session_of_its_name() {
+    let server = Server::start();
+    let body = in_session(1, "run").to_string();
+    assert_eq!(server.call("POST", "/decision-logs", &[("x-test-tenant", "a")], &body).0, 201);
+    assert_eq!(server.post("/sessions/run/pause", &json!({})).0, 200);
+    let answer = server.accept(&in_session(2, "run"));
+    assert_eq!(answer["control"]["interrupt_signal"], "pause");
+    assert_eq!(server.get("/sessions/run").1["tenant"], "a");
+    let body = in_session(3, "run").to_string();
+    assert_eq!(server.call("POST", "/decision-logs", &[("x-test-tenant", "b")], &body).0, 201);
+    assert_eq!(server.get("/sessions/run?tenant=b").1["steps"], 1, "whoever says who they are is believed");
+}
+
+#[test]
 fn credentials_are_masked_before_anything_is_kept() {
     let server = Server::start();
     let mut log = in_session(1, "run");

@@ -82,10 +82,39 @@ fn a_rewritten_input_is_handed_out_by_the_guard() {
     let check = json!({ "session_id": "run", "tool": "read", "args": { "path": "a" } });
     assert_eq!(server.post("/guard/check", &check).1["rewritten_args"], r#"{"path":"b"}"#);
     assert_eq!(server.post("/guard/check", &check).1.get("rewritten_args"), None);
-    let unknown = json!({ "trace_id": id(9), "content": "x" });
-    assert_eq!(server.post("/sessions/run/rewrite", &unknown).0, 404);
+    for unknown in [id(9), "no id at all".to_owned()] {
+        let unknown = json!({ "trace_id": unknown, "content": "x" });
+        assert_eq!(server.post("/sessions/run/rewrite", &unknown).0, 404);
+    }
     assert_eq!(server.post("/sessions/run/rewrite", &json!({ "trace_id": "x" })).0, 422);
     assert_eq!(server.post("/sessions/none/pause", &json!({})).0, 404);
+}
+
+#[test]
+fn a_rewritten_input_is_handed_to_the_call_that_it_is_for() {
+    let server = Server::start();
+    let mut step = in_session(1, "run");
+    step["action"] = json!({ "status": "pending", "tool_call": "rm", "tool_input": { "path": "a" } });
+    server.accept(&step);
+    order(&server, "rewrite", &json!({ "trace_id": id(1), "tool_input": { "path": "b" } }));
+    let rewritten = |tool: &str| {
+        let check = json!({ "session_id": "run", "tool": tool, "args": { "path": "a" } });
+        server.post("/guard/check", &check).1.get("rewritten_args").cloned()
+    };
+    assert_eq!(rewritten("ls"), None);
+    assert_eq!(rewritten("rm"), Some(json!(r#"{"path":"b"}"#)));
+}
+
+#[test]
+fn an_agent_that_only_asks_the_guard_can_be_stopped() {
+    let server = Server::start();
+    let check = json!({ "session_id": "run", "tool": "bash", "args": { "command": "ls" } });
+    assert_eq!(server.get("/sessions/run").0, 404);
+    assert_eq!(server.post("/guard/check", &check).1["allowed"], true);
+    order(&server, "pause", &json!({}));
+    assert_eq!(server.post("/guard/check", &check).1["paused"], true);
+    let other = [("x-test-tenant", "other")];
+    assert_eq!(server.call("GET", "/sessions/run", &other, "").0, 404, "it is not theirs");
 }
 
 #[test]
@@ -130,7 +159,6 @@ fn the_guard_says_since_when_an_answer_holds() {
 #[test]
 fn outcomes_become_findings_of_the_session() {
     let server = Server::start();
-    server.accept(&in_session(1, "run"));
     let outcome = json!({
         "session_id": "run", "tool": "bash", "args": { "command": "make" }, "result": "1 failed", "status": "failure",
     });

@@ -299,3 +299,30 @@ fn other_parts_that_fail_are_shown_beside_the_store() {
         std::iter::from_fn(|| listener.poll()).map(|event| event.body["state"].clone()).collect();
     assert_eq!(told, ["degraded", "ok"]);
 }
+
+#[test]
+fn a_session_that_was_switched_off_or_is_out_of_money_is_no_loop() {
+    let server = Server::start();
+    for (session, kind) in [("off", "kill_switch"), ("poor", "budget_exceeded")] {
+        let kind = Some(kind.to_owned());
+        server.observatory.note_verdict(Verdict { kind, ..verdict(session, Action::Reject, true) });
+    }
+    settle(&server);
+    for session in ["off", "poor"] {
+        let (_, session) = server.get(&format!("/sessions/{session}"));
+        assert_eq!((&session["state"], &session["last_verdict"]), (&json!("active"), &json!("reject")));
+    }
+}
+
+#[test]
+fn a_call_that_was_refused_is_no_recovery() {
+    let server = Server::start();
+    for number in 0..5 {
+        server.observatory.note(call(number, Status::Failure));
+    }
+    server.observatory.note(call(5, Status::Skipped));
+    settle(&server);
+    let (_, session) = server.get("/sessions/run");
+    assert_eq!((&session["state"], &session["entropy_score"]), (&json!("loop"), &json!(0.2)));
+    assert_eq!(session["steps"], 6);
+}
