@@ -162,8 +162,8 @@ fn store_state(observing: &Observing, failure: Option<&str>) -> serde_json::Valu
     })
 }
 
-/// What people do with sessions.
-const SESSIONS: &str = "/api/v1/sessions/";
+/// Where sessions are.
+pub(crate) const SESSIONS: &str = "/api/v1/sessions/";
 
 /// Whether it is an order that holds without a log as well.
 fn is_order(path: &str) -> bool {

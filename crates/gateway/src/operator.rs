@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::access::Visitor;
-use crate::control::json_error;
+use crate::control::{SESSIONS, json_error};
 use crate::pipeline::Worker;
 use crate::reply::{Reply, with};
 use crate::sessions::RunName;
@@ -56,7 +56,7 @@ impl Worker {
     }
 
     async fn operate_here(&self, path: &str, body: &Bytes) -> Response<Reply> {
-        let order = path.strip_prefix("/api/v1/sessions/").and_then(|rest| rest.rsplit_once('/'));
+        let order = path.strip_prefix(SESSIONS).and_then(|rest| rest.rsplit_once('/'));
         let Some((session, action)) = order else {
             return json_error(404, "not_found", "there is no such endpoint");
         };

@@ -1,12 +1,10 @@
 //! The observatory as a whole: what it is opened with, and what can be asked of it.
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loopbreaker_record::{DecisionLog, Rejection};
-use lru::LruCache;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -14,6 +12,7 @@ use crate::audit::{self, AuditCheck, sha256};
 use crate::chores::Orphans;
 use crate::error::{StoreError, Stored};
 use crate::events::{Events, Subscription, Topic};
+use crate::guarded::Guarded;
 use crate::health::Health;
 use crate::hitl::{Held, Hitl, Observer, Order, OrderGiven, Pause};
 use crate::ingest::{Accepted, Arrival, Refusal};
@@ -73,8 +72,7 @@ pub(crate) struct Shared {
     pub(crate) thresholds: Thresholds,
     /// Steps that are kept and cannot be found by their words yet.
     pub(crate) unindexed: AtomicUsize,
-    /// Sessions of agents that ask the guard, and their tenants.
-    guarded: Mutex<LruCache<String, Arc<str>>>,
+    pub(crate) guarded: Guarded,
     held: Mutex<Vec<Held>>,
     next_retention: AtomicI64,
     clock: Arc<dyn Fn() -> i64 + Send + Sync>,
@@ -177,7 +175,7 @@ impl Observatory {
             max_age: millis(options.max_age),
             max_bytes: options.max_bytes,
             thresholds: Thresholds::new(options.detectors, opened.thresholds),
-            guarded: Mutex::new(LruCache::new(MAX_GUARDED)),
+            guarded: Guarded::default(),
             held: Mutex::new(held),
             // Earlier processes may have left some.
             unindexed: AtomicUsize::new(1),
@@ -315,35 +313,7 @@ impl Observatory {
     /// Keeps what a detector found elsewhere in a session of this tenant.
     pub async fn finding(&self, tenant: &str, session_id: &str, finding: Value) -> Result<(), StoreError> {
         let (tenant, session_id) = (tenant.to_owned(), session_id.to_owned());
-        self.write(move |scribe| {
-            let id = scribe.session_named(&tenant, &session_id)?;
-            scribe.store.add_finding(id, scribe.now, &finding)?;
-            scribe.tell_finding(id, &finding)
-        })
-        .await
-    }
-
-    /// Remembers that an agent asks the guard about this session. It is kept once a person or a detector has something
-    /// to say about it: until then it is nothing but a name, and may be that of a session of the gateway.
-    pub(crate) fn meet_guarded(&self, tenant: &Arc<str>, name: &str) {
-        let mut guarded = self.shared.guarded.lock().unwrap_or_else(PoisonError::into_inner);
-        if guarded.get(name) != Some(tenant) {
-            guarded.put(name.to_owned(), Arc::clone(tenant));
-        }
-    }
-
-    /// A session that only the guard knows, from now on kept like any other.
-    pub(crate) async fn guarded_session(&self, name: &str, tenant: Option<&str>) -> Stored<Option<Session>> {
-        let known = self.shared.guarded.lock().unwrap_or_else(PoisonError::into_inner).peek(name).cloned();
-        let Some(of) = known.filter(|of| tenant.is_none_or(|tenant| tenant == &**of)) else {
-            return Ok(None);
-        };
-        let name = name.to_owned();
-        self.write(move |scribe| {
-            let id = scribe.session_named(&of, &name)?;
-            Ok(Some(scribe.change(id)?.clone()))
-        })
-        .await
+        self.write(move |scribe| scribe.keep_finding(&tenant, &session_id, finding)).await
     }
 
     /// Listens to what happens, from now on or behind an event that was seen before.
@@ -483,7 +453,5 @@ fn sender_of(payload: &[u8]) -> String {
 
 /// Streams that may be open at once.
 const MAX_STREAMS: usize = 1_000;
-/// Sessions of the guard whose names are remembered.
-const MAX_GUARDED: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 /// How long a search waits for words of new steps: longer than a commit takes, shorter than anybody notices.
 const INDEXED_WITHIN: Duration = Duration::from_millis(250);

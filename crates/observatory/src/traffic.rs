@@ -147,15 +147,8 @@ impl Observatory {
     /// Notes what a detector found, without waiting; [`finding_json`](crate::finding_json) gives its form.
     ///
     /// A finding with a text as `key` takes the place of the session's earlier one of that key.
-    pub fn note_finding(&self, tenant: Arc<str>, session: String, mut finding: Value) -> bool {
-        self.hand_over(move |scribe| {
-            let id = scribe.session_named(&tenant, &session)?;
-            if let Some(message) = finding["message"].as_str() {
-                finding["message"] = redact_text(message, true).into();
-            }
-            scribe.store.add_finding(id, scribe.now, &finding)?;
-            scribe.tell_finding(id, &finding)
-        })
+    pub fn note_finding(&self, tenant: Arc<str>, session: String, finding: Value) -> bool {
+        self.hand_over(move |scribe| scribe.keep_finding(&tenant, &session, finding))
     }
 
     /// Notes what was done with a request, without waiting. Each is one round of its session.
@@ -270,6 +263,16 @@ impl Scribe<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Keeps a finding of a session, and tells of it; secrets in its words are masked.
+    pub(crate) fn keep_finding(&mut self, tenant: &str, session: &str, mut finding: Value) -> Stored<()> {
+        let id = self.session_named(tenant, session)?;
+        if let Some(message) = finding["message"].as_str() {
+            finding["message"] = redact_text(message, true).into();
+        }
+        self.store.add_finding(id, self.now, &finding)?;
+        self.tell_finding(id, &finding)
     }
 
     fn note_usage(&mut self, usage: &Usage) -> Stored<()> {

@@ -103,7 +103,7 @@ impl Observatory {
     /// The guard of a session, which belongs to its tenant.
     fn guarded(&self, session_id: &str, body: &Value, caller: &Caller) -> GuardSession {
         let tenant = caller.writes_as();
-        self.meet_guarded(&tenant, session_id);
+        self.shared.guarded.meet(&tenant, session_id);
         let session = self.shared.thresholds.guard().session(&format!("{tenant}\0{session_id}"));
         match body["scope"].as_str() {
             Some(scope) => session.scope(scope),

@@ -169,6 +169,19 @@ fn outcomes_become_findings_of_the_session() {
 }
 
 #[test]
+fn findings_of_the_guard_hold_no_secrets() {
+    let server = Server::start();
+    let tool = "curl_sk-proj-AAAABBBBCCCCDDDDEEEE";
+    let outcome =
+        json!({ "session_id": "run", "tool": tool, "args": {}, "result": "no", "status": "failure" });
+    for _ in 0..4 {
+        assert_eq!(server.post("/guard/outcome", &outcome).0, 200);
+    }
+    let findings = server.get("/sessions/run/findings").1.to_string();
+    assert!(findings.contains("\"message\"") && !findings.contains("AAAABBBB"), "{findings}");
+}
+
+#[test]
 fn whoever_listens_is_told_of_every_order() {
     let server = Server::start();
     let told = Arc::new(Mutex::new(Vec::new()));
