@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use loopbreaker::{Action, Role, Status, Step};
 use loopbreaker_dialect::{Answer, Dialect};
-use loopbreaker_observatory::{Observatory, after_you, step_back};
+use loopbreaker_observatory::{Observatory, after_you, hurry};
 use loopbreaker_record::TraceId;
 use loopbreaker_telemetry::mask;
 use serde_json::Value;
@@ -128,9 +128,9 @@ impl Journal {
         let (queue, entries) = mpsc::sync_channel(Self::MAX_WAITING);
         let thread = std::thread::Builder::new().name("journal".to_owned());
         let clerk = thread.spawn(move || {
-            step_back();
             let mut clerk = Clerk::new(observatory);
             while let Some(page) = Self::next_page(&entries) {
+                hurry(page.len() == Self::MAX_ON_A_PAGE);
                 for entry in page {
                     clerk.write(entry);
                     after_you();

@@ -1,25 +1,30 @@
 //! Who goes first where a model call and the log want the same core.
 
-/// Lets everybody else go first, from this thread: a model call is waited for, and the log is not. Not so far back that
-/// a busy gateway starves it: it keeps about a tenth.
-///
-/// A scheduler may still let it run for a whole slice of several milliseconds while a call waits, so whoever has stepped
-/// back also says [`after_you`] between two pieces of work.
-///
-/// ```
-/// std::thread::spawn(loopbreaker_observatory::step_back).join().expect("it never fails");
-/// ```
-pub fn step_back() {
-    // Elsewhere it would hold for the whole process. If it is refused, the log is only less polite.
-    #[cfg(target_os = "linux")]
-    rustix::process::nice(10).unwrap_or_default();
+use std::cell::Cell;
+
+thread_local! {
+    static IS_BEHIND: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Gives up the core to whoever waits for it; if nobody does, it costs next to nothing.
+/// Gives up the core to whoever waits for it, between two pieces of work: a model call is waited for, and the log is not.
+/// A scheduler would let this thread end its slice of several milliseconds first, whatever its priority. If nobody waits,
+/// it costs next to nothing; who has fallen behind goes on.
 ///
 /// ```
 /// loopbreaker_observatory::after_you();
 /// ```
 pub fn after_you() {
-    std::thread::yield_now();
+    if !IS_BEHIND.get() {
+        std::thread::yield_now();
+    }
+}
+
+/// Says whether this thread has fallen behind, so that it can no longer afford to let others go first: beside a neighbour
+/// that never rests, each time costs it a slice.
+///
+/// ```
+/// loopbreaker_observatory::hurry(true);
+/// ```
+pub fn hurry(is_behind: bool) {
+    IS_BEHIND.set(is_behind);
 }

@@ -18,7 +18,7 @@ use crate::events::{Draft, Event};
 use crate::hitl::{OrderGiven, Pause};
 use crate::ingest::LiveSession;
 use crate::observatory::Shared;
-use crate::polite::{after_you, step_back};
+use crate::polite::{after_you, hurry};
 use crate::store::{SharedEvent, Store};
 use crate::traffic::MAX_OPEN;
 use crate::waste::Watch;
@@ -228,13 +228,14 @@ impl Desk {
     }
 
     fn run(mut self, jobs: &Receiver<Envelope>) {
-        step_back();
         loop {
             match jobs.recv_timeout(TICK) {
                 Ok(first) => {
                     // While one batch is synced to disk the next one gathers, so nobody has to wait for company.
-                    let mut batch = std::iter::once(first).chain(jobs.try_iter()).take(MAX_BATCH).collect();
-                    while !VecDeque::is_empty(&batch) {
+                    let mut batch: VecDeque<_> =
+                        std::iter::once(first).chain(jobs.try_iter()).take(MAX_BATCH).collect();
+                    hurry(batch.len() == MAX_BATCH);
+                    while !batch.is_empty() {
                         self.commit(&mut batch);
                     }
                 }
