@@ -15,19 +15,22 @@ dashboard: ## build the dashboard into dashboard/dist, where the binary takes it
 	@scripts/dashboard.sh
 
 run: dashboard setup ## build, then start the gateway with its defaults, and say how to point agents at it
-	cargo run --release --quiet --package loopbreaker-cli -- serve
+	@echo "building: some minutes the first time, seconds after that"
+	cargo run --release --package loopbreaker-cli -- serve
 
 demo: dashboard setup ## build, then watch loops being broken in six small agents: no key, no network
-	cargo run --release --quiet --package loopbreaker-cli -- demo
+	@echo "building: some minutes the first time, seconds after that"
+	cargo run --release --package loopbreaker-cli -- demo
 
 test: ## format check, lints, every test, the official SDKs, docs: what has to pass before a change lands
 	@scripts/setup.sh tests
 	@scripts/dashboard.sh
 	cd dashboard && npm run --silent lint && npm run --silent check && npm run --silent test
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo test --no-run
 	cargo test --quiet
-	cargo build --quiet --bins
+	cargo build --bins
 	tests/e2e/run.sh
 	cd dashboard && npm run --silent browser
 	cd quality && python3 -m unittest --quiet test_quality
@@ -37,22 +40,22 @@ test: ## format check, lints, every test, the official SDKs, docs: what has to p
 
 e2e: ## only the tests with the official SDKs; E2E_LONG=1 adds the pause of 90 s
 	@scripts/setup.sh tests
-	cargo build --quiet --bins
+	cargo build --bins
 	tests/e2e/run.sh
 
 browser: dashboard ## only the dashboard's tests in a real Chromium
 	@scripts/setup.sh tests
-	cargo build --quiet --bins
+	cargo build --bins
 	cd dashboard && npm run --silent browser
 
 browser-long: dashboard ## the dashboard under 500 events a second for ten minutes; MINUTES=n
 	@scripts/setup.sh tests
-	cargo build --quiet --bins
+	cargo build --bins
 	cd dashboard && LONG=1 npm run --silent browser -- browser/scale.test.ts
 
 screenshots: dashboard ## pictures of every screen, light and dark, into docs/screens
 	@scripts/setup.sh tests
-	cargo build --quiet --bins
+	cargo build --bins
 	scripts/screenshots.sh
 
 lint: setup ## lints of every crate
@@ -65,7 +68,7 @@ doc: ## the library's documentation, in the browser
 	cargo doc --no-deps --open
 
 bench: setup ## speed and memory beside the peers, with ratios and floors
-	cargo run --release --quiet --package loopbreaker-bench --bin bench-report
+	cargo run --release --package loopbreaker-bench --bin bench-report
 
 bench-gateway: setup ## the gateway beside nginx and HAProxy: processor time, latency, memory, floors
 	scripts/bench-gateway.sh
@@ -84,7 +87,7 @@ quality: setup ## detection quality on recorded runs beside the baselines, into 
 	quality/run.sh
 
 quality-semantic: setup ## what the semantic detector adds on recorded runs, into docs/semantic.md
-	cargo build --release --quiet --package loopbreaker-cli
+	cargo build --release --package loopbreaker-cli
 	python3 quality/added.py "$${CARGO_TARGET_DIR:-target}/release/loopbreaker"
 
 mutants: setup ## break each detector on purpose and see a test turn red
@@ -107,11 +110,11 @@ docs: ## the documentation as a site, into target/site
 	@scripts/docs.sh
 
 docs-reference: setup ## write docs/reference anew from what the binary says about itself
-	cargo build --quiet --bins
+	cargo build --bins
 	scripts/reference.py
 
 check-deploy: setup ## check deploy/ with real proxies, promtool, systemd-analyze, a chart renderer and linters
-	cargo build --quiet --bins
+	cargo build --bins
 	scripts/check-deploy.sh
 
 audit: setup ## licences, sources and known vulnerabilities of every dependency
@@ -119,7 +122,7 @@ audit: setup ## licences, sources and known vulnerabilities of every dependency
 
 chaos: ## kill, stop, slow down, fill and cut each part under traffic; CHAOS=redis plays only those rows
 	@scripts/setup.sh chaos
-	cargo build --release --quiet --package loopbreaker-cli --package loopbreaker-mock
+	cargo build --release --package loopbreaker-cli --package loopbreaker-mock
 	tests/chaos/run.sh $(CHAOS)
 
 soak: setup ## half an hour at 2,000 requests/s: does anything grow, fail or get missed? SOAK_MINUTES, SOAK_RATE

@@ -17,6 +17,6 @@ if [ "$(nproc)" -lt 2 ]; then
   exit 2
 fi
 
-cargo build --release --quiet --package loopbreaker-cli
-cargo build --release --quiet --package loopbreaker-bench --bin gateway-report
+cargo build --release --package loopbreaker-cli
+cargo build --release --package loopbreaker-bench --bin gateway-report
 taskset --cpu-list 1 "${CARGO_TARGET_DIR:-target}/release/gateway-report" "$@"

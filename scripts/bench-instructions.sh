@@ -13,7 +13,7 @@ if ! command -v valgrind >/dev/null; then
     $sudo apt-get install --yes --quiet valgrind >&2
 fi
 
-cargo build --quiet --release --package loopbreaker-bench --bin instructions
+cargo build --release --package loopbreaker-bench --bin instructions
 program="${CARGO_TARGET_DIR:-target}/release/instructions"
 count=${COUNT:-192} # A multiple of every scenario's number of inputs.
 

@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo build --release --quiet --package loopbreaker-cli
-cargo build --release --quiet --package loopbreaker-bench --bin observatory-report
+cargo build --release --package loopbreaker-cli
+cargo build --release --package loopbreaker-bench --bin observatory-report
 # Two cores for the program and for those who send.
 taskset --cpu-list 0,1 "${CARGO_TARGET_DIR:-target}/release/observatory-report"

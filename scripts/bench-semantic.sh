@@ -33,6 +33,6 @@ if [ "${BENCH_PEERS:-on}" = on ]; then
   export BENCH_PYTHON BENCH_MODELS BENCH_ST_MODEL
 fi
 
-cargo build --release --quiet --package loopbreaker-embed --bin embedding-sidecar
-cargo build --release --quiet --package loopbreaker-bench --bin semantic-report
+cargo build --release --package loopbreaker-embed --bin embedding-sidecar
+cargo build --release --package loopbreaker-bench --bin semantic-report
 BENCH_SIDECAR=$target/release/embedding-sidecar "$target/release/semantic-report"

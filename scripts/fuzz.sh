@@ -29,7 +29,7 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"
 host="$(rustc -vV | sed -n 's/^host: //p')"
-cargo +nightly build --release --quiet --manifest-path fuzz/Cargo.toml --target-dir "$built" --target "$host"
+cargo +nightly build --release --manifest-path fuzz/Cargo.toml --target-dir "$built" --target "$host"
 
 for target in "${targets[@]}"; do
   program="$built/$host/release/$target"

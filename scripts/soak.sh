@@ -8,6 +8,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo build --release --quiet --package loopbreaker-cli
-cargo build --release --quiet --package loopbreaker-bench --bin soak
+cargo build --release --package loopbreaker-cli
+cargo build --release --package loopbreaker-bench --bin soak
 "${CARGO_TARGET_DIR:-target}/release/soak" "$@"

@@ -1,8 +1,10 @@
 //! What is written when a request is over, or when its verdict is known. Nobody waits for it.
 
-use redis::ScriptInvocation;
+use redis::{Cmd, Pipeline, RedisError, ScriptInvocation};
 
 use crate::ask::bytes;
+use crate::scripts::{AFTER, prefix};
+use crate::server::Connection;
 
 /// What a request leaves behind.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +45,16 @@ pub struct AttemptOver {
     pub taken_back: bool,
 }
 
+impl AttemptOver {
+    /// Takes it out of the set of this kind: `f:` of those on their way, `w:` of those that count.
+    fn leaves(&self, prefix: &str, kind: &str) -> Cmd {
+        let key = [prefix.as_bytes(), kind.as_bytes(), &self.window.0].concat();
+        let mut command = redis::cmd("ZREM");
+        command.arg(key).arg(self.id);
+        command
+    }
+}
+
 /// A charge that is over.
 #[derive(Debug, Clone)]
 pub struct ChargeOver {
@@ -74,19 +86,46 @@ impl SharedKey {
 impl Aftermath {
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.attempts.is_empty()
-            && self.charges.is_empty()
-            && self.refused.is_none()
-            && self.strikes.is_none()
-            && self.answered.is_none()
+        self.attempts.is_empty() && self.is_settled()
     }
 
-    /// Writes it down as arguments of the script.
-    pub(crate) fn write(&self, call: &mut ScriptInvocation<'_>) {
-        call.arg(self.attempts.len());
-        for attempt in &self.attempts {
-            call.arg(&attempt.window.0).arg(attempt.id).arg(u8::from(attempt.taken_back));
+    /// Writes it to Redis.
+    pub(crate) async fn write(&self, connection: &mut Connection) -> Result<(), RedisError> {
+        let prefix = prefix(self.tenant);
+        if let Some(ending) = self.ending(&prefix) {
+            ending.query_async::<()>(connection).await?;
         }
+        if self.is_settled() {
+            return Ok(());
+        }
+        let mut call = AFTER.key(prefix);
+        self.write_rest(&mut call);
+        call.invoke_async::<u64>(connection).await.map(drop)
+    }
+
+    /// Whether there is nothing to write but that attempts are over.
+    fn is_settled(&self) -> bool {
+        self.charges.is_empty() && self.refused.is_none() && self.strikes.is_none() && self.answered.is_none()
+    }
+
+    /// What ends its attempts. Nearly every request leaves one behind and nothing else, and these commands cost Redis a
+    /// tenth of what a script does.
+    fn ending(&self, prefix: &str) -> Option<Pipeline> {
+        if self.attempts.is_empty() {
+            return None;
+        }
+        let mut pipeline = redis::pipe();
+        for attempt in &self.attempts {
+            pipeline.add_command(attempt.leaves(prefix, "f:"));
+            if attempt.taken_back {
+                pipeline.add_command(attempt.leaves(prefix, "w:"));
+            }
+        }
+        Some(pipeline)
+    }
+
+    /// Writes all but the attempts down as arguments of the script.
+    fn write_rest(&self, call: &mut ScriptInvocation<'_>) {
         call.arg(self.charges.len());
         for charge in &self.charges {
             call.arg(&charge.counter.0).arg(charge.window_millis.unwrap_or(0));

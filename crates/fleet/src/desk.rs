@@ -12,7 +12,7 @@ use crate::after::Aftermath;
 use crate::debts::Debts;
 use crate::listen::Listener;
 use crate::order::{Decided, Heard, ORDERS};
-use crate::scripts::{AFTER, ORDER, prefix};
+use crate::scripts::{ORDER, prefix};
 use crate::server::{Connection, Server};
 use crate::settings::{SETTINGS, Settings, writing};
 
@@ -244,9 +244,7 @@ impl Clerk {
     }
 
     async fn leave(&self, aftermath: Aftermath) {
-        let mut call = AFTER.key(prefix(aftermath.tenant));
-        aftermath.write(&mut call);
-        if self.run_script::<u64>(&call).await.is_err() {
+        if self.run(async |connection| aftermath.write(connection).await).await.is_err() {
             self.desk.owe(&aftermath);
         }
     }

@@ -1,7 +1,7 @@
 //! Several gateways as one: sessions, strikes, windows, budgets and pauses in Redis, Valkey, or a cluster of them.
 //!
 //! A request asks one [`Ask`], which one script answers in one round trip and within a limit. What it leaves behind is
-//! written later by a thread that nobody waits for. While Redis is away, every process goes on with what it knows
+//! written without anybody who waits for it. While Redis is away, every process goes on with what it knows
 //! itself; what was used meanwhile is owed, and written when Redis is back.
 
 mod after;
@@ -147,11 +147,6 @@ impl Fleet {
     /// The connection of one worker, which belongs to the runtime that this is called in.
     pub fn link(&self) -> Arc<Link> {
         Link::open(self.server.clone(), self.limit, self.desk.clone())
-    }
-
-    /// Writes what a request left behind, later.
-    pub fn leave(&self, aftermath: Aftermath) {
-        self.desk.leave(aftermath);
     }
 
     /// Decides about a tenant's session; `message` goes to the other processes.

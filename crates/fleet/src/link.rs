@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::RedisError;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
 use crate::after::Aftermath;
 use crate::ask::{Ask, Told};
 use crate::desk::Desk;
-use crate::scripts::{AFTER, ASK, prefix};
+use crate::scripts::{ASK, prefix};
 use crate::server::{Connection, Server};
 
 /// The connection of one worker. It belongs to the runtime that it was opened in.
@@ -70,13 +71,28 @@ impl Link {
     pub async fn write(&self, aftermath: Aftermath) {
         let written = async {
             let mut connection = self.connection()?;
-            let mut call = AFTER.key(prefix(aftermath.tenant));
-            aftermath.write(&mut call);
-            call.invoke_async::<u64>(&mut connection).await.ok()
+            aftermath.write(&mut connection).await.ok()
         };
-        if !matches!(tokio::time::timeout(self.limit, written).await, Ok(Some(_))) {
+        if !matches!(tokio::time::timeout(self.limit, written).await, Ok(Some(()))) {
             self.desk.leave(aftermath);
         }
+    }
+
+    /// Writes what a request left behind, without anybody who waits. It goes the way of the questions, so that the next
+    /// one of this worker finds it written; where that way is closed, it is written later.
+    pub fn leave(&self, aftermath: Aftermath) {
+        if aftermath.is_empty() {
+            return;
+        }
+        let (Some(mut connection), Ok(runtime)) = (self.connection(), Handle::try_current()) else {
+            return self.desk.leave(aftermath);
+        };
+        let desk = self.desk.clone();
+        runtime.spawn(async move {
+            if aftermath.write(&mut connection).await.is_err() {
+                desk.leave(aftermath);
+            }
+        });
     }
 
     /// Whether it is connected.

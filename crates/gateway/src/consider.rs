@@ -208,13 +208,12 @@ impl Worker {
         let mut case = read(&self.shared, settings, looked);
         if let Some(link) = self.link.as_ref().filter(|_| !case.failed()) {
             let sent = sent(looked, &case, "");
-            let mut asked = Asked::of(&self.shared, &case, &sent.windows(&case.policies));
-            asked.told = Box::pin(link.ask(asked.ask())).await;
+            let mut asked = Asked::of(&self.shared, link, &case, &sent.windows(&case.policies));
+            if !Box::pin(asked.put()).await {
+                case.degraded.insert(Part::State);
+            }
             if asked.take_over(&self.shared, &settings.rules) {
                 case = read(&self.shared, settings, looked);
-            }
-            if asked.told.is_none() {
-                case.degraded.insert(Part::State);
             }
             case.asked = Some(asked);
         }
@@ -361,9 +360,9 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
     }
     locate(shared, case);
     case.charges.belong_to(&case.account_name);
-    if let (Some(fleet), Some(asked)) = (&shared.fleet, case.asked.as_ref()) {
+    if let Some(asked) = &case.asked {
         asked.take_in(shared, case);
-        case.ticket.common = Some(asked.common(fleet, case));
+        case.ticket.common = Some(asked.common(case));
     }
 
     // Has it looped, or been sent before?

@@ -1,11 +1,12 @@
 //! What all processes know of a request: the question that is put to them, and their answer taken in.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loopbreaker::{RedundancyRules, Timestamp};
 use loopbreaker_budget::{Standing, Window};
 use loopbreaker_fleet::{
-    After, Ask, AttemptAsk, AttemptOver, ChargeAsk, ChargeOver, Decision, Fleet, PauseState, Place,
+    After, Ask, AttemptAsk, AttemptOver, ChargeAsk, ChargeOver, Decision, Link, PauseState, Place,
     SharedKey, Told,
 };
 
@@ -18,6 +19,8 @@ use crate::transcripts::Transcript;
 
 /// The question of a request, and what it was asked with.
 pub(crate) struct Asked {
+    /// Whom it is put to.
+    link: Arc<Link>,
     ask: Ask,
     pub(crate) told: Option<Told>,
 }
@@ -49,7 +52,12 @@ pub(crate) const fn pausing() -> Decision {
 
 impl Asked {
     /// The question of a request.
-    pub(crate) fn of(shared: &Shared, case: &Case<'_>, attempts: &[(u128, AttemptKind)]) -> Self {
+    pub(crate) fn of(
+        shared: &Shared,
+        link: &Arc<Link>,
+        case: &Case<'_>,
+        attempts: &[(u128, AttemptKind)],
+    ) -> Self {
         let place = match &case.whose {
             Whose::Named { key, name } => Place::Named { key: key.0, name: name.to_string() },
             Whose::Transcript { anchor, chain, tails } => {
@@ -82,12 +90,13 @@ impl Asked {
             attempts: attempts.collect(),
             charges: case.charges.asked().collect(),
         };
-        Self { ask, told: None }
+        Self { link: Arc::clone(link), ask, told: None }
     }
 
-    /// The question itself.
-    pub(crate) const fn ask(&self) -> &Ask {
-        &self.ask
+    /// Puts the question; says whether there was an answer in time.
+    pub(crate) async fn put(&mut self) -> bool {
+        self.told = self.link.ask(&self.ask).await;
+        self.told.is_some()
     }
 
     /// Takes over what led to the answer or conversation that the request names, if others have left it; says whether
@@ -146,10 +155,10 @@ impl Asked {
     }
 
     /// What is left to tell the others when the request is over.
-    pub(crate) fn common(&self, fleet: &Fleet, case: &Case<'_>) -> crate::ticket::Common {
+    pub(crate) fn common(&self, case: &Case<'_>) -> crate::ticket::Common {
         let is_reserved = self.told.as_ref().is_some_and(|told| told.is_reserved);
         let at = self.told.as_ref().map_or(0, |told| told.at);
-        let mut common = crate::ticket::Common::new(fleet.clone(), self.ask.tenant, is_reserved);
+        let mut common = crate::ticket::Common::new(Arc::clone(&self.link), self.ask.tenant, is_reserved);
         let session = |by_session: bool| by_session.then_some(&*case.account_name);
         if let Some(told) = &self.told {
             let strikes = self.strikes(told, case);

@@ -1,8 +1,10 @@
 //! What a request has taken until its answer is over: attempts that count, and amounts that are reserved.
 
+use std::sync::Arc;
+
 use loopbreaker::Timestamp;
 use loopbreaker_budget::{Actual, Ledger, Quantity, Reservation};
-use loopbreaker_fleet::{Aftermath, AttemptOver, ChargeOver, Fleet};
+use loopbreaker_fleet::{Aftermath, AttemptOver, ChargeOver, Link};
 
 use crate::identical::Attempt;
 
@@ -20,7 +22,7 @@ pub(crate) struct Ticket {
 /// What is told to the other processes when the request is over.
 #[derive(Debug)]
 pub(crate) struct Common {
-    pub(crate) fleet: Fleet,
+    pub(crate) link: Arc<Link>,
     pub(crate) over: Aftermath,
     /// What is counted of each charge.
     pub(crate) quantities: Vec<Quantity>,
@@ -76,9 +78,9 @@ impl Ticket {
 
 impl Common {
     /// A ticket of a process that shares its state.
-    pub(crate) fn new(fleet: Fleet, tenant: u64, is_reserved: bool) -> Self {
+    pub(crate) fn new(link: Arc<Link>, tenant: u64, is_reserved: bool) -> Self {
         let over = Aftermath { tenant, ..Aftermath::default() };
-        Self { fleet, over, quantities: Vec::new(), is_reserved }
+        Self { link, over, quantities: Vec::new(), is_reserved }
     }
 
     /// An attempt that was counted there.
@@ -108,6 +110,6 @@ impl Drop for Common {
             // Nobody has settled it: what was reserved stays counted as it was estimated.
             self.over.charges.clear();
         }
-        self.fleet.leave(std::mem::take(&mut self.over));
+        self.link.leave(std::mem::take(&mut self.over));
     }
 }

@@ -1,11 +1,4 @@
--- What is left to write when a request is over, or when its verdict is known.
-
--- Attempts that are on their way no more, and those that never counted: the provider failed.
-for _ = 1, take_number() do
-  local window_key, id, taken_back = take(), take(), take() == '1'
-  redis.call('ZREM', prefix .. 'f:' .. window_key, id)
-  if taken_back then redis.call('ZREM', prefix .. 'w:' .. window_key, id) end
-end
+-- What is left to write when a request is over, or when its verdict is known; its attempts aside, which need no script.
 
 -- What was reserved, and what was really used. What was estimated too low counts from now on.
 for _ = 1, take_number() do

@@ -34,7 +34,7 @@ async fn while_redis_is_dead_nobody_waits_and_what_was_used_is_added_when_it_is_
         at: 0,
     };
     for _ in 0..3 {
-        one.fleet.leave(Aftermath { tenant: 1, charges: vec![used.clone()], ..Aftermath::default() });
+        one.link.leave(Aftermath { tenant: 1, charges: vec![used.clone()], ..Aftermath::default() });
     }
     redis.start_again();
     one.wait_until_there().await;

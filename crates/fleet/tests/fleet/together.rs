@@ -8,7 +8,7 @@ use super::server::{Cluster, Redis};
 use super::{Process, attempt, charge, transcript};
 
 async fn leave(process: &Process, aftermath: Aftermath, is_written: impl AsyncFn() -> bool) {
-    process.fleet.leave(aftermath);
+    process.link.leave(aftermath);
     let started = std::time::Instant::now();
     while !is_written().await {
         assert!(started.elapsed().as_secs() < 30, "it is not written");
@@ -203,7 +203,7 @@ async fn attempts_that_overlap_count_once_where_that_is_asked_for() {
     let over = |id| AttemptOver { window: SharedKey::new(5, None), id, taken_back: false };
     let both = Aftermath { tenant: 1, attempts: vec![over(1), over(2)], ..Aftermath::default() };
     let mut id = 2;
-    one.fleet.leave(both);
+    one.link.leave(both);
     loop {
         id += 1;
         let counted = other.ask(&sampled(id)).await.attempts[0];
@@ -212,7 +212,7 @@ async fn attempts_that_overlap_count_once_where_that_is_asked_for() {
             break;
         }
         let over = Aftermath { tenant: 1, attempts: vec![over(id)], ..Aftermath::default() };
-        one.fleet.leave(over);
+        one.link.leave(over);
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }
@@ -288,7 +288,7 @@ async fn a_reservation_is_settled_refunded_and_warned_of_once() {
             at: first.at,
         };
         let settled = Aftermath { tenant: 1, charges: vec![over(60, 10)], ..Aftermath::default() };
-        one.fleet.leave(settled);
+        one.link.leave(settled);
         let mut third = other.ask(&asking(60, window)).await;
         while !third.is_reserved {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -300,7 +300,7 @@ async fn a_reservation_is_settled_refunded_and_warned_of_once() {
             charges: vec![ChargeOver { at: third.at, ..over(60, 0) }],
             ..Aftermath::default()
         };
-        other.fleet.leave(refunded);
+        other.link.leave(refunded);
         let started = std::time::Instant::now();
         while one.ask(&asking(0, window)).await.standings[0].used != 10 {
             assert!(started.elapsed().as_secs() < 30);
