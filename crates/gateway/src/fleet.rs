@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loopbreaker::{RedundancyRules, Timestamp};
 use loopbreaker_budget::{Standing, Window};
 use loopbreaker_fleet::{
-    After, Ask, AttemptAsk, AttemptOver, ChargeAsk, ChargeOver, Decision, Link, PauseState, Place,
-    SharedKey, Told,
+    After, Ask, AttemptAsk, AttemptOver, ChargeAsk, ChargeOver, Decision, Link, PauseState, Place, SharedKey,
+    Told,
 };
 
 use crate::consider::{Case, Whose};
