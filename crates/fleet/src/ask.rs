@@ -166,21 +166,17 @@ impl Ask {
     pub(crate) fn write(&self, call: &mut ScriptInvocation<'_>) {
         match &self.place {
             Place::Named { key, name } => {
-                call.arg(name.as_bytes())
-                    .arg(&bytes(self.tip))
-                    .arg(&bytes(*key))
-                    .arg(0)
-                    .arg(0)
-                    .arg("")
-                    .arg("");
+                call.arg(name.as_bytes()).arg(&bytes(self.tip)).arg(&bytes(*key));
+                // Neither links nor tails, and neither session nor account are known.
+                for _ in 0..4 {
+                    call.arg("");
+                }
             }
             Place::Transcript { anchor, links, tails, known } => {
                 call.arg("").arg(&bytes(self.tip)).arg(&bytes(*anchor));
                 for list in [links, tails] {
-                    call.arg(list.len());
-                    for link in list {
-                        call.arg(&bytes(*link));
-                    }
+                    let side_by_side: Vec<u8> = list.iter().flat_map(|link| bytes(*link)).collect();
+                    call.arg(side_by_side);
                 }
                 match known {
                     Some((key, account)) => call.arg(&bytes(*key)).arg(&bytes(*account)),

@@ -1,17 +1,37 @@
 -- Everything that a request must know and change before it goes out, in one step that nobody interrupts.
 
--- Whose run is it?
+-- Whose run is it? Links and tails are hashes side by side.
 local name, tip, anchor = take(), take(), take()
-local links, tails = take_list(), take_list()
+local links, tails = take(), take()
 local known_key, known_account = take(), take()
+
+local HASH = 16
+local function hash_at(list, at)
+  return string.sub(list, at * HASH + 1, at * HASH + HASH)
+end
+local function name_of(session_key)
+  if session_key == anchor and name ~= '' then return name end
+  return string.format('lb-%02x%02x%02x%02x%02x%02x%02x%02x', string.byte(session_key, 1, 8))
+end
+
+-- Some of the keys of ends, from the newest on.
+local STRIDE = 4
+local function add_ends(keys, list, from)
+  for at = from, math.min(from + STRIDE, #list / HASH) - 1 do keys[#keys + 1] = prefix .. 'e:' .. hash_at(list, at) end
+  return keys
+end
+-- Most runs are known to whoever asks, and ended a few messages ago.
+local probable = known_key ~= '' and known_key or anchor
+local probable_account = known_key ~= '' and known_account or anchor
+fetch(add_ends({ prefix .. 'o:' .. tip, prefix .. 's:' .. probable, prefix .. 'p:' .. name_of(probable_account) }, links, 0))
 
 -- The newest of these links at which something known ended, and whose it was.
 local function find(list)
-  for from = 1, #list, 8 do
-    local keys = {}
-    for at = from, math.min(from + 7, #list) do keys[#keys + 1] = prefix .. 'e:' .. list[at] end
-    for offset, key in ipairs(redis.call('MGET', unpack(keys))) do
-      if key then return list[from + offset - 1], key end
+  for from = 0, #list / HASH - 1, STRIDE do
+    local keys = add_ends({}, list, from)
+    if fetched[keys[1]] == nil then fetch(keys) end
+    for offset, key in ipairs(keys) do
+      if fetched[key] then return hash_at(list, from + offset - 1), fetched[key] end
     end
   end
 end
@@ -54,12 +74,8 @@ else
   end
 end
 ends_at(tip, key)
-if #tails > 0 then ends_at(tails[1], key) end
+if tails ~= '' then ends_at(hash_at(tails, 0), key) end
 
-local function name_of(session_key)
-  if session_key == anchor and name ~= '' then return name end
-  return 'lb-' .. (string.sub(session_key, 1, 8):gsub('.', function(c) return string.format('%02x', string.byte(c)) end))
-end
 local account_name = name_of(account)
 
 -- What did it do before?
@@ -83,11 +99,11 @@ end
 save_session(key, session)
 
 -- Is it paused?
-local pause = redis.call('GET', prefix .. 'p:' .. account_name)
+local pause = get(prefix .. 'p:' .. account_name)
 local paused_name = account_name
 if not pause and key ~= account then
   paused_name = name_of(key)
-  pause = redis.call('GET', prefix .. 'p:' .. paused_name)
+  pause = get(prefix .. 'p:' .. paused_name)
 end
 if pause and string.sub(pause, 1, 1) == 'R' then
   -- Nobody was waiting when it was rejected, so this is the call that is told.
@@ -99,7 +115,7 @@ elseif pause then
   pause = 'W' .. (now - tonumber(string.sub(pause, 2)))
 end
 if pause and paused_name ~= account_name then pause = string.lower(string.sub(pause, 1, 1)) .. string.sub(pause, 2) end
-local is_approved = redis.call('EXISTS', prefix .. 'o:' .. tip)
+local is_approved = get(prefix .. 'o:' .. tip) and 1 or 0
 
 -- How often was it sent?
 local counts = {}
@@ -116,11 +132,13 @@ for at = 1, take_number() do
   end
   counts[at] = 0
   if counted then
-    redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window)
     redis.call('ZADD', seen, now, id)
     redis.call('PEXPIRE', seen, window)
-    counts[at] = redis.call('ZCARD', seen)
-    if counts[at] > 1000 then redis.call('ZREMRANGEBYRANK', seen, 0, counts[at] - 1001) end
+    counts[at] = redis.call('ZCOUNT', seen, '(' .. now - window, '+inf')
+    if counts[at] > 1 then
+      redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window)
+      if counts[at] > 1000 then redis.call('ZREMRANGEBYRANK', seen, 0, counts[at] - 1001) end
+    end
   end
 end
 

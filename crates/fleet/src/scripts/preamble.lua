@@ -20,8 +20,19 @@ local function take_list()
   return list
 end
 
+-- A call costs several times what is done in it: what is probably needed is fetched at once, and taken from here.
+local fetched = {}
+local function fetch(keys)
+  for at, value in ipairs(redis.call('MGET', unpack(keys))) do fetched[keys[at]] = value end
+end
+local function get(key)
+  local value = fetched[key]
+  if value == nil then value = redis.call('GET', key) end
+  return value
+end
+
 local function load_session(key)
-  local raw = redis.call('GET', prefix .. 's:' .. key)
+  local raw = get(prefix .. 's:' .. key)
   return raw and cmsgpack.unpack(raw)
 end
 local function save_session(key, session)
