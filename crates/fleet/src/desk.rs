@@ -1,4 +1,4 @@
-//! The thread that writes what nobody waits for, and reads what others have to say.
+//! The thread that writes what no link could, and what operators decide; and reads what others have to say.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
