@@ -23,6 +23,8 @@ pub struct Link {
     tried: watch::Sender<bool>,
     /// Somebody has found that it is gone.
     lost: Arc<Notify>,
+    /// How much of what requests left behind is being written.
+    writing: watch::Sender<usize>,
 }
 
 impl std::fmt::Debug for Link {
@@ -32,10 +34,20 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
+    /// How long a worker that ends waits for what is being written.
+    const FAREWELL: Duration = Duration::from_secs(1);
+
     /// A link that connects in the background of this runtime.
     pub(crate) fn open(server: Server, limit: Duration, desk: Desk) -> Arc<Self> {
-        let (open, tried) = (Mutex::default(), watch::Sender::new(false));
-        let link = Arc::new(Self { server, limit, desk, open, tried, lost: Arc::default() });
+        let link = Arc::new(Self {
+            server,
+            limit,
+            desk,
+            open: Mutex::default(),
+            tried: watch::Sender::new(false),
+            lost: Arc::default(),
+            writing: watch::Sender::new(0),
+        });
         tokio::spawn(maintain(Arc::downgrade(&link)));
         link
     }
@@ -87,12 +99,22 @@ impl Link {
         let (Some(mut connection), Ok(runtime)) = (self.connection(), Handle::try_current()) else {
             return self.desk.leave(aftermath);
         };
-        let desk = self.desk.clone();
+        let (desk, writing) = (self.desk.clone(), self.writing.clone());
+        writing.send_modify(|count| *count += 1);
         runtime.spawn(async move {
             if aftermath.write(&mut connection).await.is_err() {
                 desk.leave(aftermath);
             }
+            writing.send_modify(|count| *count -= 1);
         });
+    }
+
+    /// Waits until everything that was left is written, for [`Self::FAREWELL`] at most: a worker that ends takes what is
+    /// on its way with it.
+    pub async fn written(&self) {
+        let mut writing = self.writing.subscribe();
+        // Longer than that nobody waits for a process to end.
+        drop(tokio::time::timeout(Self::FAREWELL, writing.wait_for(|count| *count == 0)).await);
     }
 
     /// Whether it is connected.

@@ -225,8 +225,12 @@ fn spawn(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name(format!("gateway-{index}")).spawn(move || {
         runtime.block_on(async move {
-            worker.link = worker.shared.fleet.as_ref().map(Fleet::link);
+            let link = worker.shared.fleet.as_ref().map(Fleet::link);
+            worker.link.clone_from(&link);
             listen::work(worker, doors, stopping, MAX_DRAIN).await;
+            if let Some(link) = link {
+                link.written().await;
+            }
         });
     })
 }

@@ -7,13 +7,10 @@ use loopbreaker_fleet::{
 use super::server::{Cluster, Redis};
 use super::{Process, attempt, charge, transcript};
 
-async fn leave(process: &Process, aftermath: Aftermath, is_written: impl AsyncFn() -> bool) {
+/// Leaves something behind, and waits until it is written.
+async fn leave(process: &Process, aftermath: Aftermath) {
     process.link.leave(aftermath);
-    let started = std::time::Instant::now();
-    while !is_written().await {
-        assert!(started.elapsed().as_secs() < 30, "it is not written");
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    process.link.written().await;
 }
 
 #[tokio::test]
@@ -72,8 +69,7 @@ async fn an_answer_that_was_named_is_where_its_session_goes_on() {
     let first = one.ask(&transcript(1, &[10])).await;
     let aftermath =
         Aftermath { tenant: 1, answered: Some(named(first.key, 900, b"")), ..Aftermath::default() };
-    let ends = "return #redis.call('KEYS', 'lb:*:e:*')";
-    leave(&one, aftermath, async || redis.command(&["EVAL", ends, "0"]) == "2").await;
+    leave(&one, aftermath).await;
     let next = other.ask(&transcript(1, &[900, 901])).await;
     assert_eq!((next.key, next.is_new), (first.key, false));
 }
@@ -95,8 +91,7 @@ async fn what_led_to_an_answer_is_told_to_whoever_goes_on_from_it_and_to_nobody_
         answered: Some(named(first.key, 900, b"a window")),
         ..Aftermath::default()
     };
-    let windows = "return #redis.call('KEYS', 'lb:*:v:*')";
-    leave(&one, aftermath, async || redis.command(&["EVAL", windows, "0"]) == "1").await;
+    leave(&one, aftermath).await;
     let asks_for_it = |tenant| Ask { thread: Some(900), ..transcript(tenant, &[900, 901]) };
     let next = other.ask(&asks_for_it(1)).await;
     assert_eq!((next.window.as_deref(), next.kept), (Some(&b"a window"[..]), vec![(77, 3)]));
@@ -120,8 +115,7 @@ async fn of_each_session_the_windows_of_its_last_answers_are_kept() {
         let window = [b'0' + answer];
         let answered = Some(named(key, 900 + u128::from(answer), &window));
         let aftermath = Aftermath { tenant: 1, answered, ..Aftermath::default() };
-        let window = String::from_utf8_lossy(&window).into_owned();
-        leave(&one, aftermath, async || redis.command(&["EVAL", windows, "0"]).contains(&window)).await;
+        leave(&one, aftermath).await;
     }
     assert_eq!(redis.command(&["EVAL", windows, "0"]), "4 5 6 7");
 }
@@ -133,7 +127,8 @@ async fn a_refusal_is_remembered_for_a_thread_whose_loops_are_not_known_yet() {
     let goes_on = Ask { thread: Some(900), ..transcript(1, &[10, 11]) };
     assert_eq!(one.ask(&goes_on).await.after, After::Judge);
     let refused = Aftermath { tenant: 1, refused: Some((10, 11, 60_000)), ..Aftermath::default() };
-    leave(&one, refused, async || matches!(other.ask(&goes_on).await.after, After::Refuse(_))).await;
+    leave(&one, refused).await;
+    assert!(matches!(other.ask(&goes_on).await.after, After::Refuse(_)));
 }
 
 #[tokio::test]
@@ -145,7 +140,8 @@ async fn strikes_are_kept_the_higher_one_wins_and_a_refusal_clears_them() {
     assert_eq!(one.ask(&looping(11, 2)).await.strikes, [2]);
     assert_eq!(other.ask(&looping(11, 0)).await.strikes, [2], "a compacted transcript shows fewer");
     let refused = Aftermath { tenant: 1, refused: Some((10, 11, 400)), ..Aftermath::default() };
-    leave(&one, refused, async || matches!(other.ask(&looping(11, 0)).await.after, After::Refuse(_))).await;
+    leave(&one, refused).await;
+    assert!(matches!(other.ask(&looping(11, 0)).await.after, After::Refuse(_)));
     let again = one.ask(&looping(11, 1)).await;
     assert!(matches!(again.after, After::Refuse(left) if left <= 400));
     assert_eq!(again.strikes, [1], "it is judged by what it shows");
@@ -174,8 +170,8 @@ async fn equal_requests_are_counted_over_all_processes_and_leave_with_the_window
     // The provider failed, so that one was no attempt.
     let over = AttemptOver { window: SharedKey::new(5, None), id: 3, taken_back: true };
     let taken_back = Aftermath { tenant: 1, attempts: vec![over], ..Aftermath::default() };
-    let counted = "return redis.call('ZCARD', redis.call('KEYS', 'lb:*:w:*')[1])";
-    leave(&other, taken_back, async || redis.command(&["EVAL", counted, "0"]) == "2").await;
+    leave(&other, taken_back).await;
+    assert_eq!(one.ask(&sent(4, 60_000)).await.attempts, [3]);
     let started = std::time::Instant::now();
     let mut id = 10;
     loop {
@@ -202,19 +198,8 @@ async fn attempts_that_overlap_count_once_where_that_is_asked_for() {
     assert_eq!(other.ask(&sampled(2)).await.attempts, [0], "one is on its way elsewhere");
     let over = |id| AttemptOver { window: SharedKey::new(5, None), id, taken_back: false };
     let both = Aftermath { tenant: 1, attempts: vec![over(1), over(2)], ..Aftermath::default() };
-    let mut id = 2;
-    one.link.leave(both);
-    loop {
-        id += 1;
-        let counted = other.ask(&sampled(id)).await.attempts[0];
-        if counted > 0 {
-            assert_eq!(counted, 2);
-            break;
-        }
-        let over = Aftermath { tenant: 1, attempts: vec![over(id)], ..Aftermath::default() };
-        one.link.leave(over);
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    leave(&one, both).await;
+    assert_eq!(other.ask(&sampled(3)).await.attempts, [2]);
 }
 
 /// How many of 64 clients' requests fit into a budget of 1,000.
@@ -288,24 +273,17 @@ async fn a_reservation_is_settled_refunded_and_warned_of_once() {
             at: first.at,
         };
         let settled = Aftermath { tenant: 1, charges: vec![over(60, 10)], ..Aftermath::default() };
-        one.link.leave(settled);
-        let mut third = other.ask(&asking(60, window)).await;
-        while !third.is_reserved {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            third = other.ask(&asking(60, window)).await;
-        }
+        leave(&one, settled).await;
+        let third = other.ask(&asking(60, window)).await;
+        assert!(third.is_reserved);
         assert_eq!((third.standings[0].used, third.standings[0].stage), (10, 0), "that stage was told of");
         let refunded = Aftermath {
             tenant: 1,
             charges: vec![ChargeOver { at: third.at, ..over(60, 0) }],
             ..Aftermath::default()
         };
-        other.link.leave(refunded);
-        let started = std::time::Instant::now();
-        while one.ask(&asking(0, window)).await.standings[0].used != 10 {
-            assert!(started.elapsed().as_secs() < 30);
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        leave(&other, refunded).await;
+        assert_eq!(one.ask(&asking(0, window)).await.standings[0].used, 10);
         redis.command(&["FLUSHALL"]);
     }
 }
