@@ -185,10 +185,9 @@ async fn equal_requests_are_counted_over_all_processes_and_leave_with_the_window
     }
 }
 
-#[tokio::test]
-async fn attempts_that_overlap_count_once_where_that_is_asked_for() {
-    let redis = Redis::start();
-    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+/// Two attempts overlap and end; then another one is made.
+async fn overlapping_attempts_count_once(url: &str) {
+    let (one, other) = (Process::join(url).await, Process::join(url).await);
     let sampled = |id| {
         let mut ask = transcript(1, &[10]);
         ask.attempts = vec![loopbreaker_fleet::AttemptAsk { once_in_flight: true, ..attempt(5, id) }];
@@ -200,6 +199,16 @@ async fn attempts_that_overlap_count_once_where_that_is_asked_for() {
     let both = Aftermath { tenant: 1, attempts: vec![over(1), over(2)], ..Aftermath::default() };
     leave(&one, both).await;
     assert_eq!(other.ask(&sampled(3)).await.attempts, [2]);
+}
+
+#[tokio::test]
+async fn attempts_that_overlap_count_once_where_that_is_asked_for() {
+    overlapping_attempts_count_once(&Redis::start().url()).await;
+}
+
+#[tokio::test]
+async fn attempts_that_overlap_count_once_in_a_cluster_too() {
+    overlapping_attempts_count_once(&Cluster::start().url()).await;
 }
 
 /// How many of 64 clients' requests fit into a budget of 1,000.
