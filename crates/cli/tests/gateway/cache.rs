@@ -285,7 +285,7 @@ fn a_session_with_an_open_finding_asks_the_provider() {
 
 #[test]
 fn detectors_count_what_is_given_again() {
-    let rest = ", loop_detection: { enabled: true, threshold_identical_requests: 3, action: reject }";
+    let rest = ", loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 3, action: reject }";
     let lab = Lab::with(&caching("", rest));
     assert!(hits(&lab, &question("hello"), &question("hello")));
     let third = lab.chat(&[], question("hello"));

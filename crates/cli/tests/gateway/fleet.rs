@@ -92,7 +92,7 @@ fn a_transcript_has_one_session_at_all_of_them_also_after_a_compaction() {
 fn equal_requests_are_counted_wherever_they_arrive() {
     let redis = Redis::start();
     let policy = "policies: [{ id: p, spec: { loop_detection: { enabled: true, \
-                  threshold_identical_requests: 4, action: reject } } }]";
+                  window_seconds: 60, threshold_identical_requests: 4, action: reject } } }]";
     let labs = gateways(&redis.url(), policy);
     let statuses: Vec<u16> =
         (0..6).map(|turn| labs[turn % 3].chat(&[], question("the same")).status).collect();

@@ -120,7 +120,7 @@ fn what_never_reached_the_provider_is_paid_back() {
 #[test]
 fn what_was_refused_for_another_reason_costs_nothing() {
     let lab = Lab::with(
-        "policies: [{ id: p, spec: { loop_detection: { enabled: true, threshold_identical_requests: 2, action: reject }, \
+        "policies: [{ id: p, spec: { loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 2, action: reject }, \
          rules: [{ id: r, key: tenant, requests: 2, period: 1h }] } }]",
     );
     let ask = |words: &str| lab.chat(&[], question(words)).code();
@@ -134,8 +134,8 @@ fn what_was_refused_for_another_reason_costs_nothing() {
 fn a_warning_or_a_finding_in_shadow_never_skips_a_budget() {
     let lab = Lab::with(
         "policies:\n  \
-         - { id: shadow, spec: { mode: shadow, loop_detection: { enabled: true, threshold_identical_requests: 2 } } }\n  \
-         - { id: warn, spec: { loop_detection: { enabled: true, threshold_identical_requests: 2, action: warn } } }\n  \
+         - { id: shadow, spec: { mode: shadow, loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 2 } } }\n  \
+         - { id: warn, spec: { loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 2, action: warn } } }\n  \
          - { id: budget, spec: { rules: [{ id: r, key: tenant, requests: 3, period: 1h }] } }\n",
     );
     let same: Vec<_> = (0..4).map(|_| lab.verdict(&[], question("the same"))).collect();

@@ -119,8 +119,7 @@ fn another_path_is_not_buffered() {
 #[test]
 fn where_requests_are_counted_on_every_path_no_more_than_one_mib_is_held_back() {
     let (provider, counted) = counting();
-    let config =
-        "policies: [{ id: all, spec: { selector: { pathPrefix: / }, loop_detection: { enabled: true } } }]";
+    let config = "policies: [{ id: all, spec: { selector: { pathPrefix: / }, loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 5 } } }]";
     let lab = Bench::new().config(config).upstream(provider.url()).start();
     let mut wire = lab.wire();
     wire.send(b"POST /v1/files HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");

@@ -10,12 +10,12 @@ use crate::wire::{Wire, request};
 fn throttling(room: u32) -> String {
     format!(
         "throttle: {{ max_held: {room} }}\npolicies: [{{ id: p, spec: {{ loop_detection: {{ enabled: true, \
-         threshold_identical_requests: 2, action: throttle }} }} }}]"
+         window_seconds: 60, threshold_identical_requests: 2, action: throttle }} }} }}]"
     )
 }
 
 fn paused() -> &'static str {
-    "pause: { hold: 10s }\npolicies: [{ id: p, spec: { loop_detection: { enabled: true, threshold_identical_requests: 2, action: pause } } }]"
+    "pause: { hold: 10s }\npolicies: [{ id: p, spec: { loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 2, action: pause } } }]"
 }
 
 /// Sends a request and does not wait for its answer.
@@ -155,7 +155,7 @@ fn an_operator_can_pause_a_healthy_session_and_only_that() {
 #[test]
 fn a_resumed_session_approves_nothing_of_another_tenant() {
     let config = "pause: { hold: 300ms }\npolicies: [{ id: p, spec: { selector: { pathPrefix: / }, loop_detection: \
-                  { enabled: true, threshold_identical_requests: 2, action: pause } } }]";
+                  { enabled: true, window_seconds: 60, threshold_identical_requests: 2, action: pause } } }]";
     let lab = Lab::with(config);
     let ask = |tenant: &str| {
         let headers = [("x-tenant-id", tenant), ("x-session-id", tenant)];

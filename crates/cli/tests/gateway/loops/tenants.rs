@@ -34,7 +34,7 @@ fn a_session_of_the_same_name_is_another_one() {
 #[test]
 fn interleaved_tenants_do_not_add_up() {
     let lab = Lab::with(
-        "policies: [{ id: p, spec: { loop_detection: { enabled: true, threshold_identical_requests: 3, action: reject } } }]",
+        "policies: [{ id: p, spec: { loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 3, action: reject } } }]",
     );
     for round in 0..2 {
         for tenant in ["plumless", "buckeroo"] {

@@ -6,7 +6,7 @@ use crate::talk::{looping, question};
 /// A policy in this mode that would refuse nearly everything.
 fn strict(mode: &str) -> String {
     format!(
-        "policies: [{{ id: p, spec: {{ mode: {mode}, loop_detection: {{ enabled: true, threshold_identical_requests: 2, \
+        "policies: [{{ id: p, spec: {{ mode: {mode}, loop_detection: {{ enabled: true, window_seconds: 60, threshold_identical_requests: 2, \
          action: reject }}, tool_loops: {{ enabled: true, ladder: [reject] }}, \
          rules: [{{ id: r, key: tenant, requests: 1, period: 1h }}] }} }}]"
     )

@@ -138,8 +138,8 @@ fn the_same_policy_inline_as_json_or_yaml_does_the_same() {
 fn every_policy_is_evaluated_and_the_strictest_wins() {
     let lab = Lab::with(
         "policies:\n  \
-         - { id: soft, spec: { loop_detection: { enabled: true, threshold_identical_requests: 2, action: warn } } }\n  \
-         - { id: hard, spec: { loop_detection: { enabled: true, threshold_identical_requests: 3, action: reject } } }\n",
+         - { id: soft, spec: { loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 2, action: warn } } }\n  \
+         - { id: hard, spec: { loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 3, action: reject } } }\n",
     );
     let verdicts: Vec<_> = (0..3).map(|_| lab.verdict(&[], question("a"))).collect();
     assert_eq!(verdicts, [(200, "allow".into()), (200, "warn".into()), (429, "reject".into())]);

@@ -115,13 +115,33 @@ pub(super) fn loop_detection(value: Cursor<'_>) -> Read<Option<LoopDetection>> {
     let mut fields = value.map()?;
     let enabled = enabled(&mut fields);
     // Each number alone, beside one that suits it, so that two wrong ones are two problems.
-    let window = fields.field("window_seconds", window, |value| {
+    let read_window = |value: Cursor<'_>| {
         checked(value, IdenticalRequestConfig::new(whole(value)?, threshold))
             .map(IdenticalRequestConfig::window_seconds)
-    });
-    let threshold = fields.field("threshold_identical_requests", threshold, |value| {
+    };
+    let read_threshold = |value: Cursor<'_>| {
         checked(value, IdenticalRequestConfig::new(60, whole(value)?)).map(IdenticalRequestConfig::threshold)
-    });
+    };
+    // How often is too often depends on the agents, so whoever switches this on has to say it.
+    let (window, threshold) = if matches!(enabled, Ok(true)) {
+        (
+            fields.required(
+                "window_seconds",
+                "say how long requests count: `window_seconds: 60`",
+                read_window,
+            ),
+            fields.required(
+                "threshold_identical_requests",
+                "say how many equal ones are a loop: `threshold_identical_requests: 5`",
+                read_threshold,
+            ),
+        )
+    } else {
+        (
+            fields.field("window_seconds", window, read_window),
+            fields.field("threshold_identical_requests", threshold, read_threshold),
+        )
+    };
     let action = fields.field("action", default.action, |value| {
         action(value, &[Action::Reject, Action::Throttle, Action::Warn, Action::Hint, Action::Pause])
     });

@@ -45,7 +45,7 @@ pub(super) fn name(value: Cursor<'_>) -> Read<Algorithm> {
         "token_bucket_llm" => Ok(Algorithm::TokenBucketLlm),
         "cost_based" => Ok(Algorithm::CostBased),
         "loop_detection" => {
-            elsewhere("write it beside `rules`, as `loop_detection: { enabled: true }`".to_owned())
+            elsewhere("write it beside `rules`, as `loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 5 }`".to_owned())
         }
         other => elsewhere(suggest(other, &["token_bucket", "token_bucket_llm", "cost_based"])),
     }
