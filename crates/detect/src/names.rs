@@ -161,6 +161,12 @@ mod tests {
         assert!(!name_the_same("I don't want it", "I do want it"));
     }
 
+    #[test]
+    fn the_first_word_of_a_sentence_is_no_name() {
+        assert!(name_the_same("Show the tickets. Count them.", "List the tickets. Sum them."));
+        assert!(!name_the_same("Ask Anna for it", "Ask Otto for it"));
+    }
+
     proptest! {
         #[test]
         fn every_text_names_and_asks_what_it_does(text in ".{0,80}") {

@@ -192,6 +192,13 @@ mod tests {
     }
 
     #[test]
+    fn a_threshold_is_above_nothing_and_no_more_than_all() {
+        let accepted = |threshold| SemanticConfig::new(5, 1_000, threshold).is_ok();
+        assert!(accepted(0.01) && accepted(1.0));
+        assert!(!accepted(0.0) && !accepted(1.01) && !accepted(f64::NAN));
+    }
+
+    #[test]
     fn the_second_like_text_is_a_warning_and_the_third_a_loop() {
         let mut semantic = Semantic::default();
         let severities = [(); 3].map(|()| say(&mut semantic, "try again", &[1.0, 0.0], 1, 0).severity);

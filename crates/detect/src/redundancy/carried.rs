@@ -190,6 +190,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_repeat_that_was_told_is_not_told_again_because_the_detector_was_carried() {
+        let rules = RedundancyRules::compile(&RedundancyConfig::default());
+        let (mut stays, mut carried) = (rules.detector(), rules.detector());
+        for turn in 0..8 {
+            let mut bytes = Vec::new();
+            carried.save(&mut bytes);
+            carried = rules.load(&mut bytes.as_slice()).unwrap();
+            let step = step((turn % 2 * 2, 0, true), turn.into());
+            assert_eq!(carried.observe(&step), stays.observe(&step), "two calls in turns");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_detector_that_was_carried_goes_on_as_if_it_had_stayed(

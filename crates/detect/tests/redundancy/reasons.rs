@@ -140,6 +140,16 @@ fn a_page_that_was_shown_before_is_no_new_place() {
 }
 
 #[test]
+fn a_page_that_was_shown_before_excuses_no_second_look() {
+    let page = |name: &str| format!("{name}: {}", "a page with a long text on it, ".repeat(8));
+    let click = |shows: &str| call("click", r#"{"element":"next"}"#, &page(shows));
+    let look = read("prices.md", "lamp: 9");
+    let run = |then| [click("lamp"), look.clone(), click(then), look.clone(), look.clone()];
+    assert_eq!(loops(&run("lamp")), [Kind::Repeat]);
+    assert_ne!(verdict(&run("chair")), Some(Severity::Loop), "another page is another place");
+}
+
+#[test]
 fn a_failing_step_does_not_wait_for_the_end_of_a_cycle() {
     let unit = [fails(sh("make", "error: no rule")), read("Makefile", "all:")];
     let found = findings(&times(3, &unit));
@@ -147,18 +157,19 @@ fn a_failing_step_does_not_wait_for_the_end_of_a_cycle() {
     assert_eq!((first.kind, first.step), (Kind::FailingRepeat, 4));
 }
 
+/// The loops that are found, with the step of each.
+fn certain(lines: &[Line]) -> Vec<(Kind, usize)> {
+    let found = findings(lines).into_iter().filter(|finding| finding.severity == Severity::Loop);
+    found.map(|finding| (finding.kind, finding.step)).collect()
+}
+
 #[test]
 fn a_step_of_a_cycle_is_told_when_it_comes_for_the_third_time_and_the_others_with_the_cycle() {
     let [a, b, c] = [read("a", "A"), read("b", "B"), read("c", "C")];
-    let told = |unit: &[Line]| {
-        let found =
-            findings(&times(4, unit)).into_iter().filter(|finding| finding.severity == Severity::Loop);
-        found.map(|finding| (finding.kind, finding.step)).collect::<Vec<_>>()
-    };
     let short = [a.clone(), b.clone()];
-    assert_eq!(told(&short), [(Kind::Repeat, 4), (Kind::Cycle, 5), (Kind::Cycle, 7)]);
+    assert_eq!(certain(&times(4, &short)), [(Kind::Repeat, 4), (Kind::Cycle, 5), (Kind::Cycle, 7)]);
     assert!(
-        told(&[a, b, c]).iter().all(|(kind, _)| *kind == Kind::Cycle),
+        certain(&times(4, &[a, b, c])).iter().all(|(kind, _)| *kind == Kind::Cycle),
         "of a long one the cycle is told at once"
     );
     let broken_off = [times(2, &short), vec![short[0].clone(), read("c", "C")]].concat();
@@ -169,6 +180,49 @@ fn a_step_of_a_cycle_is_told_when_it_comes_for_the_third_time_and_the_others_wit
         seen[4].iter().any(|finding| finding.severity == Severity::Loop),
         "before it breaks off: {seen:?}"
     );
+}
+
+#[test]
+fn a_second_cycle_tells_its_repeat_as_the_first_one_did() {
+    let broken_off = |one: &str, other: &str| {
+        [times(2, &[read(one, one), read(other, other)]), vec![read(one, one)]].concat()
+    };
+    let run = [broken_off("a", "b"), broken_off("c", "d")].concat();
+    assert_eq!(certain(&run), [(Kind::Repeat, 4), (Kind::Repeat, 9)]);
+}
+
+#[test]
+fn a_step_of_a_cycle_is_told_again_after_words_from_outside() {
+    let (a, b) = (read("a", "A"), read("b", "B"));
+    let told = || user("Go on with the task.");
+    let silent = [vec![told()], times(3, &[a.clone(), b.clone()]), vec![a.clone()]].concat();
+    assert_eq!(certain(&silent), [(Kind::Repeat, 5), (Kind::Cycle, 6)]);
+    let spoken = [vec![told()], times(3, &[a.clone(), b]), vec![told(), a]].concat();
+    assert_eq!(certain(&spoken), [(Kind::Repeat, 5), (Kind::Cycle, 6), (Kind::Repeat, 8)]);
+}
+
+#[test]
+fn a_step_of_a_cycle_that_fails_is_told_each_time() {
+    let unit = [fails(sh("make", "error: no rule")), read("Makefile", "all:")];
+    let told = [(Kind::FailingRepeat, 4), (Kind::Cycle, 5), (Kind::FailingRepeat, 6), (Kind::Cycle, 7)];
+    assert_eq!(certain(&times(4, &unit)), told);
+}
+
+#[test]
+fn writes_in_turns_that_were_worth_a_word_become_a_loop() {
+    let run = times(3, &[write("a.md", "one"), write("b.md", "two")]);
+    assert_eq!(loops(&run), [Kind::Repeat]);
+}
+
+#[test]
+fn of_the_repeats_of_one_round_of_a_cycle_the_strongest_is_told() {
+    let (often, seldom) = (read("alpha.md", "ok"), read("beta.md", "ok"));
+    for round in [[&often, &seldom], [&seldom, &often]] {
+        let twice = (2..4).flat_map(|number| round.map(|line| line.clone().round(number)));
+        let run: Vec<_> =
+            [often.clone().round(0), read("gamma.md", "ok").round(1)].into_iter().chain(twice).collect();
+        assert_eq!(loops(&run), [Kind::Repeat]);
+    }
 }
 
 #[test]

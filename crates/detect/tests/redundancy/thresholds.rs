@@ -162,6 +162,25 @@ fn an_order_that_failed_before_it_worked_was_another_one() {
 }
 
 #[test]
+fn nearly_the_same_change_is_churn_at_the_fourth() {
+    let text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen \
+                sixteen seventeen eighteen nineteen twenty plus some more";
+    let run = ["alpha", "beta", "gamma", "delta"].map(|last| write("a.txt", &format!("{text} {last}")));
+    assert_eq!(verdict(&run[..2]), None);
+    assert_eq!(verdict(&run[..3]), Some(Severity::Warning));
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
+fn commands_of_any_kind_that_are_put_aside_are_churn_at_the_fifth() {
+    let run = ["curl -s localhost", "node test.js", "npm run check", "wget -q host", "psql -l"]
+        .map(|command| sh(command, "Command running in background with ID: b1x."));
+    assert_eq!(verdict(&run[..3]), None);
+    assert_eq!(verdict(&run[..4]), Some(Severity::Warning));
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
 fn a_command_that_is_put_aside_is_churn_at_the_fourth() {
     let run = ["1", "2", "3", "4"].map(|port| {
         let aside = format!("Command running in background with ID: b{port}x.");
@@ -179,6 +198,15 @@ fn the_second_return_is_back_and_forth() {
     let seen: Vec<_> = returns.iter().map(|finding| (finding.step, finding.severity)).collect();
     assert_eq!(seen, [(1, Severity::Warning), (2, Severity::Loop)]);
     assert_eq!(returns[0].identity, returns[1].identity, "there and back are one loop");
+}
+
+#[test]
+fn whole_contents_there_and_back_are_one_loop_though_one_is_written_twice() {
+    let (one, two) = (write("a.rs", "one"), write("a.rs", "two"));
+    let found = findings(&[one.clone(), two.clone(), one.clone(), one, two]);
+    let returns: Vec<_> = found.iter().filter(|finding| finding.kind == Kind::Oscillation).collect();
+    assert_eq!(returns.iter().map(|finding| finding.step).collect::<Vec<_>>(), [2, 3, 4]);
+    assert!(returns.iter().all(|finding| finding.identity == returns[0].identity));
 }
 
 #[test]
