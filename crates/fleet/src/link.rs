@@ -109,7 +109,7 @@ impl Link {
         });
     }
 
-    /// Waits until everything that was left is written, for [`Self::FAREWELL`] at most: a worker that ends takes what is
+    /// Waits until everything that was left is written, for a second at most: a worker that ends takes what is
     /// on its way with it.
     pub async fn written(&self) {
         let mut writing = self.writing.subscribe();
