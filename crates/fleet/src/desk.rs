@@ -35,6 +35,8 @@ struct State {
     debts: Mutex<Debts>,
     settings: Settings,
     dropped: AtomicU64,
+    /// Whether what is owed is going to be tried again.
+    settles_soon: AtomicBool,
 }
 
 /// What the thread is asked to do.
@@ -66,6 +68,7 @@ impl Desk {
             debts: Mutex::default(),
             settings: Settings::default(),
             dropped: AtomicU64::new(0),
+            settles_soon: AtomicBool::new(false),
         };
         (Self { letters, state: Arc::new(state) }, to_do)
     }
@@ -199,7 +202,7 @@ impl Clerk {
     const MAX_UNDELIVERED: usize = 1_000;
     /// Messages that are kept for processes that were away; about.
     const MAX_TOLD: usize = 10_000;
-    /// A setting that could not be written is tried again after this.
+    /// What could not be written is tried again after this.
     const TRY_AGAIN: Duration = Duration::from_millis(500);
     /// How long an answer may take here, where nobody waits.
     const PATIENCE: Duration = Duration::from_secs(2);
@@ -246,7 +249,21 @@ impl Clerk {
     async fn leave(&self, aftermath: Aftermath) {
         if self.run(async |connection| aftermath.write(connection).await).await.is_err() {
             self.desk.owe(&aftermath);
+            self.settle_soon();
         }
+    }
+
+    /// Tries again in a while what could not be written, also where the link was there all the time.
+    fn settle_soon(&self) {
+        if self.desk.state.settles_soon.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let desk = self.desk.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Self::TRY_AGAIN).await;
+            desk.state.settles_soon.store(false, Ordering::Release);
+            desk.post(Letter::Settle);
+        });
     }
 
     async fn decide(&self, decided: Decided) {
@@ -263,6 +280,8 @@ impl Clerk {
                 undelivered.pop_front();
             }
             undelivered.push_back(decided);
+            drop(undelivered);
+            self.settle_soon();
         }
     }
 

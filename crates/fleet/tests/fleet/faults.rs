@@ -48,6 +48,52 @@ async fn while_redis_is_dead_nobody_waits_and_what_was_used_is_added_when_it_is_
     assert!(states.len() >= 2 && states[0].is_some() && states[states.len() - 1].is_none(), "{states:?}");
 }
 
+#[tokio::test]
+async fn a_redis_that_answers_but_takes_nothing_is_away_until_it_does_and_what_was_used_meanwhile_is_paid() {
+    for (take_nothing, take_again) in
+        [(["REPLICAOF", "127.0.0.1", "1"].as_slice(), ["REPLICAOF", "NO", "ONE"].as_slice()), OUT_OF_MEMORY]
+    {
+        let redis = Redis::start();
+        let one = Process::join(&redis.url()).await;
+        let mut ask = transcript(1, &[10]);
+        ask.charges = vec![charge(9, 100, 5)];
+        assert!(one.ask(&ask).await.is_reserved);
+        redis.command(take_nothing);
+        assert_eq!(one.link.ask(&ask).await, None);
+        let used = ChargeOver {
+            counter: SharedKey::new(9, None),
+            window_millis: Some(60_000),
+            estimate: 0,
+            actual: 5,
+            at: 0,
+        };
+        for _ in 0..3 {
+            one.link.leave(Aftermath { tenant: 1, charges: vec![used.clone()], ..Aftermath::default() });
+        }
+        let is_away = || one.states.lock().unwrap().last().is_some_and(Option::is_some);
+        let watched = Instant::now();
+        while watched.elapsed() < Duration::from_millis(700) {
+            assert!(
+                is_away() && !one.link.is_there(),
+                "that it answers does not bring it back: {take_nothing:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        redis.command(take_again);
+        one.wait_until_there().await;
+        ask.charges[0].estimate = 0;
+        let started = Instant::now();
+        while one.ask(&ask).await.standings[0].used != 20 {
+            assert!(started.elapsed() < Duration::from_secs(30), "the debt is not paid: {take_nothing:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// How a server is made to have no memory left, and to have enough again.
+const OUT_OF_MEMORY: (&[&str], &[&str]) =
+    (&["CONFIG", "SET", "maxmemory", "1"], &["CONFIG", "SET", "maxmemory", "0"]);
+
 /// Asks in the background, so that a dead connection is noticed.
 fn futures_lite(one: &Process, ask: &loopbreaker_fleet::Ask) -> bool {
     let (link, ask) = (std::sync::Arc::clone(&one.link), ask.clone());
