@@ -2,14 +2,21 @@
 
 use redis::ScriptInvocation;
 
+use crate::ask::bytes;
+
 /// The stream of orders.
 pub(crate) const ORDERS: &str = "{lb}:orders";
 
 /// What is decided about a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Its calls are held; forgotten after so many milliseconds.
-    Pause(u64),
+    /// Its calls are held.
+    Pause {
+        /// Forgotten after so many milliseconds.
+        millis: u64,
+        /// The transcript that is held up by it already, where there is one.
+        held: Option<u128>,
+    },
     /// They go on.
     Resume,
     /// They are refused with these words.
@@ -33,7 +40,7 @@ impl Decided {
     /// Writes it down as arguments of the script.
     pub(crate) fn write(&self, call: &mut ScriptInvocation<'_>) {
         let what = match &self.decision {
-            Decision::Pause(_) => "pause",
+            Decision::Pause { .. } => "pause",
             Decision::Resume => "resume",
             Decision::Reject(_) => "reject",
             Decision::Told => "told",
@@ -41,7 +48,13 @@ impl Decided {
         };
         call.arg(what).arg(&self.session);
         match &self.decision {
-            Decision::Pause(millis) => drop(call.arg(*millis)),
+            Decision::Pause { millis, held } => {
+                call.arg(*millis);
+                match held {
+                    Some(tip) => call.arg(&bytes(*tip)),
+                    None => call.arg(""),
+                };
+            }
             Decision::Reject(words) => drop(call.arg(words)),
             Decision::Resume | Decision::Told | Decision::Say => {}
         }

@@ -45,9 +45,9 @@ const PAUSE_KEPT_MILLIS: u64 = 7 * 24 * 3_600 * 1_000;
 /// A pause that began so lately may not have reached the others yet.
 const ON_ITS_WAY_MILLIS: u64 = 2_000;
 
-/// The decision that pauses a session.
-pub(crate) const fn pausing() -> Decision {
-    Decision::Pause(PAUSE_KEPT_MILLIS)
+/// The decision that pauses a session; `held` is the transcript that it holds up from the first.
+pub(crate) const fn pausing(held: Option<u128>) -> Decision {
+    Decision::Pause { millis: PAUSE_KEPT_MILLIS, held }
 }
 
 impl Asked {
@@ -199,7 +199,7 @@ impl Asked {
         }
         case.charges.know(&shared.ledger, told, case.now);
         if told.is_approved {
-            shared.pauses.approve(case.tip);
+            shared.pauses.approve(case.account, case.tip);
         }
         self.take_in_pause(&shared.pauses, case);
     }

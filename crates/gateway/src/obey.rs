@@ -110,7 +110,7 @@ impl Obedience {
     fn tell(&self, run: RunName, session: &str, order: &Order, in_words: bool) {
         let Some(fleet) = self.fleet.get() else { return };
         let decision = match order {
-            Order::Pause { .. } => pausing(),
+            Order::Pause { .. } => pausing(None),
             Order::Resume => Decision::Resume,
             Order::Reject { message } => Decision::Reject(message.clone()),
             Order::Inject { .. } | Order::Rewrite { .. } => Decision::Say,

@@ -24,9 +24,9 @@ pub(crate) enum Decision {
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
     paused: Mutex<HashMap<RunName, Pause>>,
-    /// Transcripts that an operator has let go on, newest last: a client that comes back with one is not paused for
-    /// it again.
-    approved: Mutex<VecDeque<u128>>,
+    /// Transcripts of sessions that an operator has let go on, newest last: a client that comes back with one is not
+    /// paused for it again.
+    approved: Mutex<VecDeque<(RunName, u128)>>,
 }
 
 #[derive(Debug)]
@@ -63,15 +63,16 @@ impl Pauses {
         true
     }
 
-    /// Whether an operator has let this transcript go on. Requests without one have the tip 0 in common, whosoever
-    /// they are, so nothing is known of them.
-    pub(crate) fn is_approved(&self, tip: u128) -> bool {
-        tip != 0 && self.approved.lock().unwrap_or_else(PoisonError::into_inner).contains(&tip)
+    /// Whether an operator has let one of these sessions go on with this transcript. Requests without one have the tip 0
+    /// in common, so nothing is known of them.
+    pub(crate) fn is_approved(&self, sessions: [RunName; 2], tip: u128) -> bool {
+        let approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
+        tip != 0 && sessions.into_iter().any(|session| approved.contains(&(session, tip)))
     }
 
-    /// An operator has let this transcript go on, at another process.
-    pub(crate) fn approve(&self, tip: u128) {
-        self.approve_all(&[tip]);
+    /// An operator has let a session go on with this transcript, at another process.
+    pub(crate) fn approve(&self, session: RunName, tip: u128) {
+        self.approve_all(session, &[tip]);
     }
 
     /// How many milliseconds nobody has decided about a session; 0 when it is not paused.
@@ -123,7 +124,7 @@ impl Pauses {
         let pause = paused.remove(&session);
         pause.is_some_and(|pause| {
             if decision == Decision::Resumed {
-                self.approve_all(&pause.tips);
+                self.approve_all(session, &pause.tips);
             }
             let waits = pause.decision.receiver_count() > 0;
             let is_rejected = decision != Decision::Resumed;
@@ -135,11 +136,11 @@ impl Pauses {
         })
     }
 
-    fn approve_all(&self, tips: &[u128]) {
+    fn approve_all(&self, session: RunName, tips: &[u128]) {
         let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
         for tip in tips {
-            if !approved.contains(tip) {
-                approved.push_back(*tip);
+            if !approved.contains(&(session, *tip)) {
+                approved.push_back((session, *tip));
             }
         }
         let excess = approved.len().saturating_sub(Self::MAX_APPROVED);
@@ -196,8 +197,13 @@ mod tests {
         });
         assert_eq!(wait.decision(HOLD).await, Decision::Resumed);
         assert!(pauses.of(session(), 7).is_none());
-        assert!(pauses.is_approved(7), "a client that comes back with it is not paused again");
-        assert!(!pauses.is_approved(8));
+        let other = RunName::of("acme", "another run");
+        assert!(
+            pauses.is_approved([other, session()], 7),
+            "a client that comes back with it is not paused again"
+        );
+        assert!(!pauses.is_approved([session(); 2], 8));
+        assert!(!pauses.is_approved([other; 2], 7), "another session that says the same is");
     }
 
     #[test]
@@ -206,7 +212,7 @@ mod tests {
         pauses.pause(session(), Timestamp::from_secs(0));
         assert!(pauses.of(session(), 0).is_some());
         pauses.resume(session());
-        assert!(!pauses.is_approved(0));
+        assert!(!pauses.is_approved([session(); 2], 0));
     }
 
     #[tokio::test]

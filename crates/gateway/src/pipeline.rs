@@ -159,7 +159,7 @@ impl Worker {
     pub(crate) fn pause(&self, case: &mut Case<'_>, dialect: Option<Dialect>) -> Option<Wait> {
         let pauses = &self.shared.pauses;
         if case.verdict.action == Action::Pause {
-            if pauses.is_approved(case.tip) {
+            if pauses.is_approved([case.account, case.run], case.tip) {
                 case.verdict.action = Action::Hint;
             } else {
                 self.begin_pause(case, dialect);
@@ -173,7 +173,7 @@ impl Worker {
             return;
         }
         if let Some(fleet) = &self.shared.fleet {
-            fleet.decide(case.account.tenant(), &case.account_name, pausing(), None);
+            fleet.decide(case.account.tenant(), &case.account_name, pausing(Some(case.tip)), None);
         }
         self.shared.tell(|| {
             let refusal = case.verdict.refusal.as_ref();

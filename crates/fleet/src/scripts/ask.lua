@@ -23,7 +23,8 @@ end
 -- Most runs are known to whoever asks, and ended a few messages ago.
 local probable = known_key ~= '' and known_key or anchor
 local probable_account = known_key ~= '' and known_account or anchor
-fetch(add_ends({ prefix .. 'o:' .. tip, prefix .. 's:' .. probable, prefix .. 'p:' .. name_of(probable_account) }, links, 0))
+local probable_name = name_of(probable_account)
+fetch(add_ends({ approval(probable_name, tip), prefix .. 's:' .. probable, prefix .. 'p:' .. probable_name }, links, 0))
 
 -- The newest of these links at which something known ended, and whose it was.
 local function find(list)
@@ -109,13 +110,11 @@ if pause and string.sub(pause, 1, 1) == 'R' then
   -- Nobody was waiting when it was rejected, so this is the call that is told.
   redis.call('DEL', prefix .. 'p:' .. paused_name)
 elseif pause then
-  local held = prefix .. 'h:' .. paused_name
-  redis.call('SADD', held, tip)
-  redis.call('PEXPIRE', held, SESSION_TTL)
+  hold_up(paused_name, tip)
   pause = 'W' .. (now - tonumber(string.sub(pause, 2)))
 end
 if pause and paused_name ~= account_name then pause = string.lower(string.sub(pause, 1, 1)) .. string.sub(pause, 2) end
-local is_approved = get(prefix .. 'o:' .. tip) and 1 or 0
+local is_approved = get(approval(account_name, tip)) or key ~= account and get(approval(name_of(key), tip))
 
 -- How often was it sent?
 local counts = {}
@@ -188,7 +187,7 @@ for _, charge in ipairs(charges) do
 end
 
 local answer = {
-  key, account, is_new and 1 or 0, is_first, after, left, strikes, pause or '', is_approved, counts, fits and 1 or 0, told,
+  key, account, is_new and 1 or 0, is_first, after, left, strikes, pause or '', is_approved and 1 or 0, counts, fits and 1 or 0, told,
   now,
 }
 -- What led to the answer that the request names instead of repeating it. Its loops are known only with that.

@@ -3,12 +3,15 @@ local what, name = take(), take()
 local paused, held = prefix .. 'p:' .. name, prefix .. 'h:' .. name
 local current = redis.call('GET', paused)
 local state = current and string.sub(current, 1, 1)
-if what == 'pause' and not current then
-  redis.call('SET', paused, 'W' .. now, 'PX', take_number())
+if what == 'pause' and state ~= 'R' then
+  local lasts, tip = take_number(), take()
+  if tip ~= '' then hold_up(name, tip) end
+  if current then return 0 end
+  redis.call('SET', paused, 'W' .. now, 'PX', lasts)
 elseif what == 'resume' and state == 'W' then
   -- A client that comes back with a transcript that was held is not paused for it again.
   for _, tip in ipairs(redis.call('SMEMBERS', held)) do
-    redis.call('SET', prefix .. 'o:' .. tip, '1', 'PX', SESSION_TTL)
+    redis.call('SET', approval(name, tip), '1', 'PX', SESSION_TTL)
   end
   redis.call('DEL', paused, held)
 elseif what == 'reject' and state == 'W' then

@@ -51,6 +51,15 @@ local function strike(session, identity, shown)
   session.k[#session.k + 1] = { identity, shown }
   return shown
 end
+-- A transcript that a session's pause holds up, and where it is kept that somebody has let it go on.
+local function hold_up(name, tip)
+  local held = prefix .. 'h:' .. name
+  redis.call('SADD', held, tip)
+  redis.call('PEXPIRE', held, SESSION_TTL)
+end
+local function approval(name, tip)
+  return prefix .. 'o:' .. name .. ':' .. tip
+end
 local function ends_at(link, key)
   redis.call('SET', prefix .. 'e:' .. link, key, 'PX', SESSION_TTL)
 end

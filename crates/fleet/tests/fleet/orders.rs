@@ -1,6 +1,6 @@
 //! What is decided at one process holds at the others.
 
-use loopbreaker_fleet::{Decision, Heard, PauseState};
+use loopbreaker_fleet::{Ask, Decision, Heard, PauseState, Place};
 
 use super::server::Redis;
 use super::{Process, transcript, until};
@@ -11,7 +11,7 @@ const SESSION: &str = "lb-0000000000000000";
 async fn a_pause_holds_elsewhere_and_what_was_held_is_approved_by_resuming() {
     let redis = Redis::start();
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
-    one.fleet.decide(1, SESSION, Decision::Pause(60_000), Some("pause it".to_owned()));
+    one.fleet.decide(1, SESSION, Decision::Pause { millis: 60_000, held: None }, Some("pause it".to_owned()));
     until(|| other.heard.lock().unwrap().contains(&order("pause it"))).await;
     let told = other.ask(&transcript(1, &[10])).await;
     assert!(told.pause.is_some_and(|pause| !pause.is_own && matches!(pause.state, PauseState::Waiting(_))));
@@ -27,6 +27,20 @@ async fn a_pause_holds_elsewhere_and_what_was_held_is_approved_by_resuming() {
     );
 }
 
+#[tokio::test]
+async fn the_transcript_that_a_session_was_paused_for_is_approved_by_resuming_and_only_for_that_session() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    one.ask(&transcript(1, &[10])).await;
+    one.fleet.decide(1, SESSION, Decision::Pause { millis: 60_000, held: Some(10) }, None);
+    one.fleet.decide(1, SESSION, Decision::Resume, Some("resume it".to_owned()));
+    until(|| other.heard.lock().unwrap().contains(&order("resume it"))).await;
+    assert!(other.ask(&transcript(1, &[10])).await.is_approved);
+    let place = Place::Named { key: 77, name: "another".to_owned() };
+    let same_words = Ask { place, ..transcript(1, &[10]) };
+    assert!(!other.ask(&same_words).await.is_approved);
+}
+
 fn order(message: &str) -> Heard {
     Heard::Order { message: message.to_owned(), is_old: false }
 }
@@ -35,7 +49,7 @@ fn order(message: &str) -> Heard {
 async fn a_rejection_is_told_to_one_call() {
     let redis = Redis::start();
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
-    one.fleet.decide(1, SESSION, Decision::Pause(60_000), None);
+    one.fleet.decide(1, SESSION, Decision::Pause { millis: 60_000, held: None }, None);
     one.fleet.decide(1, SESSION, Decision::Reject("enough".to_owned()), Some("no".to_owned()));
     until(|| other.heard.lock().unwrap().contains(&order("no"))).await;
     let first = other.ask(&transcript(1, &[10])).await.pause;
