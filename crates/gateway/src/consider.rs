@@ -79,6 +79,8 @@ pub(crate) struct Case<'s> {
     pub(crate) check: Option<Check>,
     /// Whether the session is one in which loops are only observed.
     pub(crate) held_out: bool,
+    /// Whether a policy paused it, and an operator has let it go on: rules that pause stop it no more.
+    pub(crate) is_let_go: bool,
     /// The loop state of a client that will name this answer instead of repeating what led to it.
     pub(crate) thread: Option<Box<Transcript>>,
     pub(crate) now: Timestamp,
@@ -257,6 +259,7 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         delta: Delta::default(),
         check: None,
         held_out: false,
+        is_let_go: false,
         thread: None,
         now: shared.now(),
         today: today(),

@@ -12,9 +12,11 @@ use loopbreaker_fleet::{
 
 use crate::consider::{Case, Whose};
 use crate::judge::Past;
+use crate::limits::Charges;
 use crate::pauses::Pauses;
 use crate::sessions::{AfterRefusal, RunName};
 use crate::state::Shared;
+use crate::ticket::Common;
 use crate::transcripts::Transcript;
 
 /// The question of a request, and what it was asked with.
@@ -155,10 +157,9 @@ impl Asked {
     }
 
     /// What is left to tell the others when the request is over.
-    pub(crate) fn common(&self, case: &Case<'_>) -> crate::ticket::Common {
+    pub(crate) fn common(&self, case: &Case<'_>) -> Common {
         let is_reserved = self.told.as_ref().is_some_and(|told| told.is_reserved);
-        let at = self.told.as_ref().map_or(0, |told| told.at);
-        let mut common = crate::ticket::Common::new(Arc::clone(&self.link), self.ask.tenant, is_reserved);
+        let mut common = Common::new(Arc::clone(&self.link), self.ask.tenant, is_reserved);
         let session = |by_session: bool| by_session.then_some(&*case.account_name);
         if let Some(told) = &self.told {
             let strikes = self.strikes(told, case);
@@ -173,22 +174,28 @@ impl Asked {
                 });
             }
         }
-        // What was asked about and did not fit was not reserved, and will not be used either.
+        // What was asked about and did not fit was not reserved, and will not be used unless somebody lets it go on.
         if is_reserved || self.told.is_none() {
-            for (charge, quantity) in self.ask.charges.iter().zip(case.charges.quantities()) {
-                common.charged(
-                    quantity,
-                    ChargeOver {
-                        counter: SharedKey::new(charge.key, session(charge.by_session)),
-                        window_millis: charge.window_millis,
-                        estimate: charge.estimate,
-                        actual: 0,
-                        at,
-                    },
-                );
-            }
+            self.charge(&mut common, &case.charges, &case.account_name);
         }
         common
+    }
+
+    /// What the request uses is counted when it is over.
+    pub(crate) fn charge(&self, common: &mut Common, charges: &Charges<'_>, account: &str) {
+        let at = self.told.as_ref().map_or(0, |told| told.at);
+        for (charge, quantity) in self.ask.charges.iter().zip(charges.quantities()) {
+            common.charged(
+                quantity,
+                ChargeOver {
+                    counter: SharedKey::new(charge.key, charge.by_session.then_some(account)),
+                    window_millis: charge.window_millis,
+                    estimate: charge.estimate,
+                    actual: 0,
+                    at,
+                },
+            );
+        }
     }
 
     /// Takes in what the others know, so that this process knows it too when they cannot be asked.

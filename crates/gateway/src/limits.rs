@@ -139,7 +139,7 @@ impl<'s> Charges<'s> {
             by_session: by_session(budget),
             window_millis: window_millis(charge.limit.window),
             amount: charge.limit.amount,
-            stops: stops(applied, budget),
+            stops: stops(applied, budget, false),
             estimate: charge.estimate,
             stages: if applied.enforced { budget.stages.amounts(charge.limit.amount) } else { Vec::new() },
         })
@@ -183,11 +183,11 @@ impl<'s> Charges<'s> {
     }
 
     /// The rule because of which nothing was reserved.
-    pub(crate) fn refusal(&self, standings: &[Standing]) -> Option<Refused> {
+    pub(crate) fn refusal(&self, standings: &[Standing], is_let_go: bool) -> Option<Refused> {
         let mut all = self.charges.iter().zip(&self.of).zip(standings);
         let refuses =
             |((charge, (applied, budget)), standing): &((&Charge, &(Applied<'_>, &Budget)), &Standing)| {
-                stops(applied, budget) && standing.refuses(charge.estimate)
+                stops(applied, budget, is_let_go) && standing.refuses(charge.estimate)
             };
         all.find(refuses).map(|((_, (_, budget)), standing)| refusal(budget, standing))
     }
@@ -197,13 +197,14 @@ impl<'s> Charges<'s> {
         &self,
         ledger: &Ledger,
         now: Timestamp,
+        is_let_go: bool,
     ) -> Result<Option<Reservation>, Box<Refused>> {
         if self.charges.is_empty() {
             return Ok(None);
         }
         let capped = |(charge, (applied, budget)): (&Charge, &(Applied<'_>, &Budget))| {
             // What only warns, or only looks, counts all the same.
-            if stops(applied, budget) {
+            if stops(applied, budget, is_let_go) {
                 *charge
             } else {
                 Charge { limit: charge.limit.uncapped(), ..*charge }
@@ -236,9 +237,10 @@ impl<'s> Charges<'s> {
     }
 }
 
-/// Whether nothing may go beyond a rule's limit.
-fn stops(applied: &Applied<'_>, budget: &Budget) -> bool {
-    applied.enforced && budget.rule.on_exceed >= Action::Pause
+/// Whether nothing may go beyond a rule's limit. One that pauses leaves it to an operator, who may have let it go on.
+fn stops(applied: &Applied<'_>, budget: &Budget, is_let_go: bool) -> bool {
+    let from = if is_let_go { Action::Reject } else { Action::Pause };
+    applied.enforced && budget.rule.on_exceed >= from
 }
 
 /// Whether each session has a count of its own.

@@ -144,13 +144,20 @@ impl Worker {
         if let Some(asked) = &case.asked
             && let (Some(told), Some(standings)) = (&asked.told, asked.standings())
         {
-            if !told.is_reserved {
-                return Err(Box::new(case.charges.refusal(&standings).unwrap_or_else(loop_detected)));
+            if told.is_reserved {
+                case.verdict.budget_warning = case.charges.stage_told(told);
+                return Ok(());
             }
-            case.verdict.budget_warning = case.charges.stage_told(told);
-            return Ok(());
+            let refusal = case.charges.refusal(&standings, case.is_let_go);
+            if let Some(common) = case.ticket.common.as_mut().filter(|_| case.is_let_go && refusal.is_none())
+            {
+                // What it uses is counted when that is known.
+                asked.charge(common, &case.charges, &case.account_name);
+                return Ok(());
+            }
+            return Err(Box::new(refusal.unwrap_or_else(loop_detected)));
         }
-        case.ticket.own = case.charges.reserve(ledger, now)?;
+        case.ticket.own = case.charges.reserve(ledger, now, case.is_let_go)?;
         case.verdict.budget_warning = case.charges.stage(ledger, now);
         Ok(())
     }
@@ -161,6 +168,7 @@ impl Worker {
         if case.verdict.action == Action::Pause {
             if pauses.is_approved([case.account, case.run], case.tip) {
                 case.verdict.action = Action::Hint;
+                case.is_let_go = true;
             } else {
                 self.begin_pause(case, dialect);
             }
@@ -235,6 +243,7 @@ impl Worker {
         mut pause: Wait,
     ) -> Result<(), Refused> {
         let timeout = settings.config.pause.timeout;
+        let by_policy = case.verdict.action == Action::Pause;
         case.verdict.action = Action::Pause;
         let decision = if pause.is_over(timeout, self.shared.now()) {
             Decision::Waiting
@@ -242,7 +251,10 @@ impl Worker {
             pause.decision(settings.config.pause.hold).await
         };
         match decision {
-            Decision::Resumed => Ok(()),
+            Decision::Resumed => {
+                case.is_let_go = by_policy;
+                Ok(())
+            }
             Decision::Waiting | Decision::Rejected(_) if pause.is_over(timeout, self.shared.now()) => {
                 case.verdict.action = Action::Reject;
                 Err(case.verdict.refusal.clone().unwrap_or_else(nobody_decided))

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use loopbreaker_mock::Turn;
 
 use super::rules;
-use crate::lab::{Bench, Lab};
+use crate::lab::{Bench, Lab, until};
 use crate::talk::{Chat, question};
 use crate::wire::request;
 
@@ -206,6 +206,31 @@ fn a_rule_that_pauses_holds_the_session_and_then_asks_to_come_back() {
     assert_eq!(held.header("x-should-retry"), Some("true"));
     assert!(held.header("retry-after").is_some());
     assert_eq!(lab.chat(&[("x-session-id", "other")], question("b")).status, 200);
+}
+
+#[test]
+fn a_call_that_a_rule_paused_goes_on_when_the_session_is_resumed_and_the_next_one_is_paused_again() {
+    let config = format!(
+        "pause: {{ hold: 20s }}\n{}",
+        rules("{ id: r, key: session, requests: 1, on_exceed: pause }")
+    );
+    let lab = Lab::with(&config);
+    let session = [("x-session-id", "s")];
+    assert_eq!(lab.verdict(&session, question("a")), (200, "allow".into()));
+    let held = std::thread::scope(|scope| {
+        let held = scope.spawn(|| lab.chat(&session, question("b")));
+        until("it is held", || lab.metric("loopbreaker_held") == 1.0);
+        lab.post("/api/v1/sessions/s/resume", &[], "");
+        held.join().expect("it is answered")
+    });
+    assert_eq!(held.status, 200);
+    let next = std::thread::scope(|scope| {
+        let next = scope.spawn(|| lab.chat(&session, question("c")));
+        until("it is held", || lab.metric("loopbreaker_held") == 1.0);
+        lab.post("/api/v1/sessions/s/reject", &[], "{}");
+        next.join().expect("it is answered")
+    });
+    assert_eq!(next.status, 403);
 }
 
 #[test]
