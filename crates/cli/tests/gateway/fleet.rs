@@ -185,6 +185,28 @@ fn a_pause_at_one_holds_a_call_at_another_until_a_third_resumes_it() {
 }
 
 #[test]
+fn a_loop_that_one_gateway_paused_goes_on_at_all_of_them_when_it_is_resumed() {
+    let redis = Redis::start();
+    let ladder =
+        "policies: [{ id: p, spec: { tool_loops: { enabled: true, ladder: [hint, pause, reject] } } }]";
+    let labs = gateways(&redis.url(), &format!("pause: {{ hold: 300ms }}\n{ladder}"));
+    let ask = |lab: &Lab, times: usize| {
+        let chat = (0..times).fold(Chat::new("mend it"), |chat, _| chat.call("ls", "a"));
+        lab.chat(&[("x-session-id", "run-17")], chat.body())
+    };
+    for (lab, times) in [(&labs[0], 1), (&labs[1], 2), (&labs[2], 3)] {
+        assert_eq!(ask(lab, times).status, 200);
+    }
+    let held = ask(&labs[1], 4);
+    assert_eq!((held.status, held.header("x-loopbreaker-verdict")), (429, Some("pause")));
+    assert_eq!(labs[0].post("/api/v1/sessions/run-17/resume", &[], "").status, 200);
+    for lab in [&labs[0], &labs[2], &labs[1]] {
+        until("it goes on", || ask(lab, 4).status == 200);
+    }
+    assert_eq!(ask(&labs[2], 4).header("x-loopbreaker-verdict"), Some("hint"), "it is not paused again");
+}
+
+#[test]
 fn words_for_a_session_reach_its_model_wherever_it_calls_next() {
     let redis = Redis::start();
     let labs = gateways(&redis.url(), "");
