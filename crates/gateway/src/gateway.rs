@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::keeping;
-use crate::listen::{self, Door, Serves};
+use crate::listen::{self, Door, Everybody, Serves};
 use crate::opening;
 use crate::pipeline::Worker;
 use crate::secret::Secret;
@@ -104,6 +104,7 @@ impl Gateway {
         let connector = Arc::new(Connector::new()?);
         let (mut first, mut admin) = (Some(first), admin);
         let mut threads = Vec::new();
+        let everybody = Everybody::at(workers.max(1));
         for index in 0..workers.max(1) {
             let listener = match first.take() {
                 Some(listener) => listener,
@@ -123,7 +124,8 @@ impl Gateway {
             }
             let worker =
                 Worker { shared: Arc::clone(&shared), pool: Pool::new(Arc::clone(&connector)), link: None };
-            threads.push(spawn(index, worker, doors, stopping.clone()).map_err(StartError::Worker)?);
+            let spawned = spawn(index, worker, doors, everybody.clone(), stopping.clone());
+            threads.push(spawned.map_err(StartError::Worker)?);
         }
         Ok(Self { shared, address, admin_address, shutdown, workers: threads })
     }
@@ -143,7 +145,7 @@ impl Gateway {
         Handle { shared: Arc::clone(&self.shared) }
     }
 
-    /// Takes no new connections, lets what is under way end for at most `drain`, and stops.
+    /// Says that it is not ready, lets what is under way end for at most `drain`, and stops.
     pub fn stop(self, drain: Duration) {
         self.shared.draining.store(true, Ordering::Release);
         self.shutdown.send_replace(true);
@@ -220,6 +222,7 @@ fn spawn(
     index: usize,
     mut worker: Worker,
     doors: Vec<Door>,
+    everybody: Everybody,
     stopping: watch::Receiver<Drain>,
 ) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -227,7 +230,7 @@ fn spawn(
         runtime.block_on(async move {
             let link = worker.shared.fleet.as_ref().map(Fleet::link);
             worker.link.clone_from(&link);
-            listen::work(worker, doors, stopping, MAX_DRAIN).await;
+            listen::work(worker, doors, everybody, stopping, MAX_DRAIN).await;
             if let Some(link) = link {
                 link.written().await;
             }

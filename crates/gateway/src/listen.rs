@@ -61,23 +61,30 @@ pub(crate) fn open(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-/// Serves until `shutdown` changes, then lets what is under way end for at most `drain`.
+/// Serves until `shutdown` changes, then lets what is under way end for at most `drain`. As long as something is, the
+/// doors stay open: whoever asks whether we are ready has to hear that we are not, and who has not heard of it yet is
+/// served.
 pub(crate) async fn work(
     worker: Worker,
     doors: Vec<Door>,
+    everybody: Everybody,
     mut shutdown: watch::Receiver<bool>,
     drain: Duration,
 ) {
-    let open_connections = Arc::new(AtomicUsize::new(0));
+    let Everybody { guests, late_guests } = everybody;
+    let close = watch::Sender::new(false);
+    let hours = Hours { shutdown: shutdown.clone(), closed: close.subscribe() };
     for door in doors {
         let Ok(listener) = TcpListener::from_std(door.listener) else { continue };
+        let (guests, late_guests) = (guests.clone(), late_guests.clone());
         tokio::spawn(accept(
             worker.clone(),
             listener,
             door.serves,
             door.tls,
-            shutdown.clone(),
-            Arc::clone(&open_connections),
+            hours.clone(),
+            guests,
+            late_guests,
         ));
     }
     let pool = worker.pool.clone();
@@ -89,11 +96,35 @@ pub(crate) async fn work(
     });
     stops(&mut shutdown).await;
     let drained = async {
-        while open_connections.load(Ordering::Acquire) > 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        guests.have_left().await;
+        close.send_replace(true);
+        late_guests.have_left().await;
     };
     drop(within(drain, drained).await);
+}
+
+/// Who is connected to any of the workers: none of them closes its doors before all can.
+#[derive(Clone)]
+pub(crate) struct Everybody {
+    guests: Guests,
+    late_guests: Guests,
+}
+
+impl Everybody {
+    /// Nobody yet.
+    pub(crate) fn at(workers: usize) -> Self {
+        let none = || Guests { count: Arc::default(), most: MAX_CONNECTIONS * workers };
+        Self { guests: none(), late_guests: none() }
+    }
+}
+
+/// When it is time to go.
+#[derive(Clone)]
+struct Hours {
+    /// The process is going to end: connections that are open end with what is under way on them.
+    shutdown: watch::Receiver<bool>,
+    /// Nobody comes in any more.
+    closed: watch::Receiver<bool>,
 }
 
 async fn accept(
@@ -101,46 +132,42 @@ async fn accept(
     listener: TcpListener,
     serves: Serves,
     tls: Option<TlsAcceptor>,
-    mut shutdown: watch::Receiver<bool>,
-    open_connections: Arc<AtomicUsize>,
+    mut hours: Hours,
+    guests: Guests,
+    late_guests: Guests,
 ) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = stops(&mut shutdown) => return,
+            () = stops(&mut hours.closed) => return,
         };
         let Ok((stream, _)) = accepted else {
             // Out of file descriptors, most likely: wait for some to be freed instead of spinning.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        if open_connections.load(Ordering::Acquire) >= MAX_CONNECTIONS {
-            continue;
-        }
-        let guard = Connection::count(&open_connections);
-        let (worker, tls, shutdown) = (worker.clone(), tls.clone(), shutdown.clone());
+        // Who comes late is served once, and may stay until the doors are closed.
+        let is_late = *hours.shutdown.borrow();
+        let (guests, until) =
+            if is_late { (&late_guests, &hours.closed) } else { (&guests, &hours.shutdown) };
+        let Some(guest) = guests.enter() else { continue };
+        let (worker, tls, until) = (worker.clone(), tls.clone(), until.clone());
         tokio::spawn(async move {
-            let _guard = guard;
-            greet(worker, stream, serves, tls, shutdown).await;
+            let _guest = guest;
+            greet(worker, stream, serves, tls, Stay { is_late, until }).await;
         });
     }
 }
 
-async fn greet(
-    worker: Worker,
-    stream: TcpStream,
-    serves: Serves,
-    tls: Option<TlsAcceptor>,
-    shutdown: watch::Receiver<bool>,
-) {
+async fn greet(worker: Worker, stream: TcpStream, serves: Serves, tls: Option<TlsAcceptor>, stay: Stay) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
     match tls {
-        None => serve(worker, stream, serves, shutdown).await,
+        None => serve(worker, stream, serves, stay).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = within(SLOWEST_HEADERS, tls.accept(stream)).await {
-                serve(worker, stream, serves, shutdown).await;
+                serve(worker, stream, serves, stay).await;
             }
         }
     }
@@ -151,10 +178,15 @@ async fn serve(
     worker: Worker,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     serves: Serves,
-    mut shutdown: watch::Receiver<bool>,
+    mut stay: Stay,
 ) {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(SLOWEST_HEADERS).max_buf_size(MAX_HEADERS);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(SLOWEST_HEADERS)
+        .max_buf_size(MAX_HEADERS)
+        .keep_alive(!stay.is_late);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -172,7 +204,7 @@ async fn serve(
         // A client that breaks its connection hears nothing more from us anyway.
         _ = connection.as_mut() => return,
         () = never_asks(&has_asked) => return,
-        () = stops(&mut shutdown) => {}
+        () = stops(&mut stay.until) => {}
     }
     connection.as_mut().graceful_shutdown();
     drop(connection.await);
@@ -209,17 +241,41 @@ async fn stops(shutdown: &mut watch::Receiver<bool>) {
     drop(shutdown.wait_for(|stopping| *stopping).await);
 }
 
-/// Counts a connection as long as it lives.
-struct Connection(Arc<AtomicUsize>);
+/// How a connection ends.
+struct Stay {
+    /// Whether it came when the process was about to end, so that one request is all that it gets.
+    is_late: bool,
+    /// It ends with what is under way when this says so.
+    until: watch::Receiver<bool>,
+}
 
-impl Connection {
-    fn count(all: &Arc<AtomicUsize>) -> Self {
-        all.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(all))
+/// Connections that are open.
+#[derive(Clone)]
+struct Guests {
+    count: Arc<AtomicUsize>,
+    most: usize,
+}
+
+impl Guests {
+    /// Counts a connection as long as what is given lives; `None` when there are too many.
+    fn enter(&self) -> Option<Guest> {
+        if self.count.load(Ordering::Acquire) >= self.most {
+            return None;
+        }
+        self.count.fetch_add(1, Ordering::AcqRel);
+        Some(Guest(Arc::clone(&self.count)))
+    }
+
+    async fn have_left(&self) {
+        while self.count.load(Ordering::Acquire) > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 }
 
-impl Drop for Connection {
+struct Guest(Arc<AtomicUsize>);
+
+impl Drop for Guest {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -229,7 +285,7 @@ impl Drop for Connection {
 const SLOWEST_HEADERS: Duration = Duration::from_secs(30);
 /// All headers of a request together.
 const MAX_HEADERS: usize = 64 << 10;
-/// Connections of one worker; what comes on top of them is closed at once.
+/// Connections for each worker; what comes on top of them is closed at once.
 const MAX_CONNECTIONS: usize = 50_000;
 /// How often idle connections to providers are looked at.
 const SWEEP: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The end: what is under way may end, and nothing new begins.
+//! The end: what is under way may end, and whoever asks hears that it is near.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -23,18 +23,23 @@ fn begun(lab: &Lab) -> Wire {
 }
 
 #[test]
-fn an_open_stream_may_end_and_new_connections_are_refused() {
+fn an_open_stream_may_end_and_until_then_it_is_not_ready_and_serves_who_has_not_heard_of_it() {
     for signal in [Signal::TERM, Signal::INT] {
         let mut lab = Lab::new();
         let mut wire = begun(&lab);
         lab.signal(signal);
-        until("new connections are refused", || TcpStream::connect(lab.address).is_err());
+        until("it is not ready", || lab.get("/readyz").status == 503);
+        let mut late = lab.wire();
+        late.send(&request("POST", "/v1/chat/completions", &[], question("late").as_bytes()));
+        assert_eq!(late.reply().status, 200);
+        assert!(late.is_closed(), "one request is all that it gets");
         let mut text = String::new();
         while let Some(piece) = wire.chunk() {
             text.push_str(&String::from_utf8_lossy(&piece));
         }
         assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
         assert_eq!(lab.ended().code(), Some(0));
+        assert!(TcpStream::connect(lab.address).is_err());
         assert!(lab.log().contains("\"status\":200"), "its line was written: {}", lab.log());
     }
 }
