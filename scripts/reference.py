@@ -178,7 +178,7 @@ CONFIG_HEAD = """YAML or JSON. `-c FILE`, else `LOOPBREAKER_CONFIG`, else `./loo
 Every key may be left out. Durations are written `50ms`, `25s`, `30m`, `1h`, `30d`; sizes `32MiB`; shares `10%`.
 An unknown key is an error, with its line and what was probably meant. A file is taken whole or not at all.
 `loopbreaker check` says what a file does before anything runs; a running gateway reads it again when it changes, or on SIGHUP.
-`listen`, `admin_listen`, `tls`, `data_dir` and `log` are read at the start only.
+`listen`, `admin_listen`, `tls`, `data_dir`, `state` and `log` are read at the start only.
 """
 
 CONFIG_TAIL = """These come before the file, and a bad value stops the start with its name.

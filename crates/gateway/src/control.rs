@@ -9,7 +9,6 @@ use hyper::header::{
     IF_NONE_MATCH, ORIGIN,
 };
 use hyper::{Method, Request, Response};
-use loopbreaker_config::State;
 use loopbreaker_dashboard::Asset;
 use loopbreaker_telemetry::Part;
 use serde_json::json;
@@ -102,10 +101,8 @@ impl Worker {
         } else {
             "degraded"
         };
-        let state = match &settings.config.state {
-            State::Memory => "memory",
-            _ => "redis",
-        };
+        // What the config says of it takes a restart.
+        let state = if shared.fleet.is_some() { "redis" } else { "memory" };
         let body = json!({
             "status": status,
             "degraded": degraded,

@@ -172,11 +172,16 @@ impl Handle {
     /// Puts another config in force, without dropping a connection. Where it listens cannot change.
     pub fn reload(&self, config: Config) {
         let policies = config.policies_in_force().len().to_string();
+        let waits = wait_for_a_restart(&self.shared.settings().config, &config).join(", ");
         self.shared.reload(config);
         let telemetry = &self.shared.telemetry;
         telemetry.metrics.reloaded(ReloadResult::Loaded);
         telemetry.metrics.set_degraded(Part::Config, false);
         telemetry.log.event(Level::Info, "config reloaded", &[("policies", &policies)]);
+        if !waits.is_empty() {
+            let what = "some of the new config is in force only after a restart";
+            telemetry.log.event(Level::Warn, what, &[("keys", &waits)]);
+        }
     }
 
     /// A config could not be read, so the one in force stays.
@@ -199,6 +204,19 @@ fn warm_up() {
     for round in 0..3 {
         detector.observe(&step.in_round(round));
     }
+}
+
+/// What has changed of that which is read at the start only.
+fn wait_for_a_restart(old: &Config, new: &Config) -> Vec<&'static str> {
+    let changed = [
+        ("listen", old.listen != new.listen),
+        ("admin_listen", old.admin_listen != new.admin_listen),
+        ("tls", old.tls != new.tls),
+        ("data_dir", old.data_dir != new.data_dir),
+        ("state", old.state != new.state),
+        ("log", old.log != new.log),
+    ];
+    changed.into_iter().filter(|(_, is_changed)| *is_changed).map(|(key, _)| key).collect()
 }
 
 /// The secret, and whether it is kept where it should be.

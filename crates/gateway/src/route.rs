@@ -1,5 +1,7 @@
 //! Which provider a request is for, and in which dialect it speaks: by its path, on shared paths by its credential.
 
+use std::borrow::Cow;
+
 use hyper::header::HeaderMap;
 use loopbreaker_config::{BaseUrl, Dialect as Provider, Route, Upstreams};
 use loopbreaker_dialect::Dialect;
@@ -55,8 +57,10 @@ pub(crate) fn destination(
     Some(Destination { dialect, provider, route: None, path_and_query: path_and_query.to_owned() })
 }
 
-/// The dialect of a path, wherever it is sent.
+/// The dialect of a path, wherever it is sent. A path that is only spelled in another way is served like any other, so
+/// it must not escape.
 pub(crate) fn dialect(path: &str) -> Option<Dialect> {
+    let path = &*plain(path);
     if is_gemini_call(path) {
         return Some(Dialect::Gemini);
     }
@@ -70,12 +74,14 @@ pub(crate) fn dialect(path: &str) -> Option<Dialect> {
 
 /// Whether an answer to this path is a stream although its body does not say so.
 pub(crate) fn is_streamed_by_path(path: &str) -> bool {
-    path.ends_with(":streamGenerateContent")
+    plain(path).ends_with(":streamGenerateContent")
 }
 
 /// The model that a Gemini path names.
-pub(crate) fn model_in_path(path: &str) -> Option<&str> {
-    is_gemini_call(path).then(|| path.rsplit('/').next()?.split(':').next()).flatten()
+pub(crate) fn model_in_path(path: &str) -> Option<String> {
+    let path = plain(path);
+    let model = || path.rsplit('/').next()?.split(':').next();
+    model().filter(|_| is_gemini_call(&path)).map(str::to_owned)
 }
 
 /// Whether a path might lead out of the folder that a base URL names, to what else its host serves. A base URL without
@@ -138,6 +144,27 @@ fn is_openai_at_gemini(path: &str) -> bool {
     path == "/v1beta/openai/chat/completions"
 }
 
+/// A path without a slash at its end and without escapes that nobody needs.
+fn plain(path: &str) -> Cow<'_, str> {
+    let path = path.trim_end_matches('/');
+    if !path.contains('%') {
+        return path.into();
+    }
+    let mut pieces = path.split('%');
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let escaped = piece.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        if let Some(byte) = escaped.filter(|byte| byte.is_ascii_alphanumeric() || b"-._~:".contains(byte)) {
+            plain.push(byte.into());
+            plain.push_str(&piece[2..]);
+        } else {
+            plain.push('%');
+            plain.push_str(piece);
+        }
+    }
+    plain.into()
+}
+
 fn is_gemini_call(path: &str) -> bool {
     let versioned = path.starts_with("/v1beta/") || path.starts_with("/v1/") || path.starts_with("/v1alpha/");
     versioned && (path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent"))
@@ -169,6 +196,20 @@ mod tests {
         let gemini = Some((Provider::Gemini, Some(Dialect::Gemini)));
         assert_eq!(to("/v1beta/models/gemini-2.5-pro:generateContent", &[]), gemini);
         assert_eq!(to("/v1/models/g:streamGenerateContent?alt=sse", bearer), gemini);
+    }
+
+    #[test]
+    fn a_path_that_is_spelled_in_another_way_speaks_the_same_dialect() {
+        for path in ["/v1/chat/%63ompletions", "/v1/chat/completions/", "/v1/ch%61t/completions//"] {
+            assert_eq!(to(path, &["authorization"]), Some((Provider::OpenAi, Some(Dialect::Chat))), "{path}");
+        }
+        let path = "/v1beta/models/gemini-2%2E5-pro%3AstreamGenerateContent";
+        assert_eq!(to(path, &[]), Some((Provider::Gemini, Some(Dialect::Gemini))));
+        assert_eq!(model_in_path(path).as_deref(), Some("gemini-2.5-pro"));
+        assert!(is_streamed_by_path(path));
+        // What is part of a name stays part of it.
+        assert_eq!(to("/v1/chat%2Fcompletions", &["authorization"]), Some((Provider::OpenAi, None)));
+        assert_eq!(to("/v1/chat/completions%", &["authorization"]), Some((Provider::OpenAi, None)));
     }
 
     #[test]
@@ -236,7 +277,10 @@ mod tests {
 
     #[test]
     fn gemini_paths_name_model_and_stream() {
-        assert_eq!(model_in_path("/v1beta/models/gemini-2.5-pro:generateContent"), Some("gemini-2.5-pro"));
+        assert_eq!(
+            model_in_path("/v1beta/models/gemini-2.5-pro:generateContent").as_deref(),
+            Some("gemini-2.5-pro")
+        );
         assert_eq!(model_in_path("/v1/chat/completions"), None);
         assert!(is_streamed_by_path("/v1beta/models/g:streamGenerateContent"));
     }

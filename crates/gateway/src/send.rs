@@ -63,7 +63,10 @@ impl Sending<'_> {
         let breaker = shared.breaker(&upstream.origin, self.settings);
         let permit = match breaker.allow(shared.now()) {
             Ok(permit) => permit,
-            Err(open) => return self.unavailable(503, &open.to_string(), Some(open.retry_after_secs)),
+            Err(open) => {
+                shared.telemetry.metrics.upstream_error(UpstreamError::BreakerOpen);
+                return self.unavailable(503, &open.to_string(), Some(open.retry_after_secs));
+            }
         };
         self.record.overhead = self.times.read.elapsed().saturating_sub(self.times.held);
 

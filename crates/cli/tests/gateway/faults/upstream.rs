@@ -68,6 +68,7 @@ fn a_provider_that_is_still_away_is_asked_once_and_left_alone_again() {
     lab.mock.script([Turn::status(500)]);
     let ask = || lab.chat(&[], question("a")).status;
     assert_eq!([ask(), ask(), ask()], [500, 500, 503]);
+    assert_eq!(lab.metric(r#"loopbreaker_upstream_errors_total{reason="breaker_open"}"#), 1.0);
     until("it is asked again", || ask() == 500);
     assert_eq!(ask(), 503);
     assert_eq!(lab.sent(), 3);

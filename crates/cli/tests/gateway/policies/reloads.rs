@@ -107,6 +107,15 @@ fn a_config_from_stdin_cannot_be_read_again_and_stays() {
 }
 
 #[test]
+fn what_waits_for_a_restart_is_named_and_not_told_as_done() {
+    let lab = Lab::with("holdout: 0%");
+    lab.reconfigure("holdout: 0%\nstate: redis://127.0.0.1:1");
+    until("it says so", || lab.log().contains("only after a restart"));
+    assert!(lab.log().contains(r#""keys":"state""#), "{}", lab.log());
+    assert_eq!(lab.get("/readyz").json()["parts"]["state"], "memory");
+}
+
+#[test]
 fn counters_survive_a_reload() {
     let budget = "policies: [{ id: p, spec: { rules: [{ id: r, key: tenant, requests: 2, period: 1h }] } }]";
     let lab = Lab::with(budget);
