@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loopbreaker::{RedundancyRules, Timestamp};
+use loopbreaker::RedundancyRules;
 use loopbreaker_budget::{Standing, Window};
 use loopbreaker_fleet::{
     After, Ask, AttemptAsk, AttemptOver, ChargeAsk, ChargeOver, Decision, Link, PauseState, Place, SharedKey,
@@ -215,9 +215,8 @@ impl Asked {
         match self.told.as_ref().and_then(|told| told.pause.as_ref()) {
             Some(pause) => {
                 let run = if pause.is_own { case.run } else { case.account };
-                let since = |ago: u64| Timestamp::from_millis(case.now.as_millis().saturating_sub(ago));
                 match &pause.state {
-                    PauseState::Waiting(ago) => drop(pauses.pause(run, since(*ago))),
+                    PauseState::Waiting(ago) => drop(pauses.paused_for(run, *ago, case.now)),
                     PauseState::Rejected(message) => {
                         pauses.pause(run, case.now);
                         pauses.reject(run, message);

@@ -49,9 +49,9 @@ impl Obedience {
         self.fleet.get().is_some() && !self.shares_log
     }
 
-    /// Holds the calls of a session; says whether they went on before.
-    pub(crate) fn hold(&self, run: RunName) -> bool {
-        self.pauses.pause(run, self.clock.now())
+    /// Holds the calls of a session that has been paused for so many milliseconds; says whether they went on before.
+    pub(crate) fn hold(&self, run: RunName, millis: u64) -> bool {
+        self.pauses.paused_for(run, millis, self.clock.now())
     }
 
     /// Does what the log says that an operator ordered.
@@ -81,7 +81,7 @@ impl Obedience {
 
     fn act(&self, run: RunName, session: &str, order: &Order) -> bool {
         match order {
-            Order::Pause { .. } => return self.hold(run),
+            Order::Pause { .. } => return self.hold(run, 0),
             Order::Resume => return self.pauses.resume(run),
             Order::Reject { message } => return self.reject(run, session, message),
             Order::Inject { message } => self.orders.inject(run, message),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
@@ -172,7 +172,10 @@ impl Running {
         let own = Arc::clone(obedience);
         self.observatory.on_order(Arc::new(move |given| own.carry_out(given)));
         for held in self.observatory.held() {
-            obedience.hold(RunName::of(&held.tenant, &held.session_id));
+            // Others may have decided since, which its age tells from a pause that they have not heard of.
+            let since = Duration::from_millis(held.pause.since.try_into().unwrap_or(0));
+            let lasted = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since).unwrap_or_default();
+            obedience.hold(RunName::of(&held.tenant, &held.session_id), lasted.as_millis() as u64);
         }
     }
 }

@@ -31,16 +31,29 @@ pub(crate) struct Pauses {
 
 #[derive(Debug)]
 struct Pause {
-    since: Timestamp,
+    since: Since,
     decision: watch::Sender<Decision>,
     /// The transcripts that it holds up.
     tips: Vec<u128>,
 }
 
+/// When a pause began: so many milliseconds before a time of this process's clock, which may be before the clock began.
+#[derive(Debug, Clone, Copy)]
+struct Since {
+    at: Timestamp,
+    before: u64,
+}
+
+impl Since {
+    const fn millis_until(self, now: Timestamp) -> u64 {
+        now.millis_since(self.at).saturating_add(self.before)
+    }
+}
+
 /// The pause of one session, as a held call sees it.
 #[derive(Debug)]
 pub(crate) struct Wait {
-    since: Timestamp,
+    since: Since,
     decision: watch::Receiver<Decision>,
 }
 
@@ -54,12 +67,19 @@ impl Pauses {
 
     /// Pauses a session; says whether it was running.
     pub(crate) fn pause(&self, session: RunName, now: Timestamp) -> bool {
+        self.paused_for(session, 0, now)
+    }
+
+    /// A session has been paused for so many milliseconds, perhaps since before this process began; says whether it was
+    /// running here.
+    pub(crate) fn paused_for(&self, session: RunName, millis: u64, now: Timestamp) -> bool {
         let mut paused = self.lock();
         if paused.contains_key(&session) || paused.len() >= Self::MAX {
             return false;
         }
         let decision = watch::Sender::new(Decision::Waiting);
-        paused.insert(session, Pause { since: now, decision, tips: Vec::new() });
+        paused
+            .insert(session, Pause { since: Since { at: now, before: millis }, decision, tips: Vec::new() });
         true
     }
 
@@ -77,7 +97,7 @@ impl Pauses {
 
     /// How many milliseconds nobody has decided about a session; 0 when it is not paused.
     pub(crate) fn has_waited(&self, session: RunName, now: Timestamp) -> u64 {
-        self.lock().get(&session).map_or(0, |pause| now.millis_since(pause.since))
+        self.lock().get(&session).map_or(0, |pause| pause.since.millis_until(now))
     }
 
     /// Whether any of a session's calls is held here.
@@ -155,7 +175,7 @@ impl Pauses {
 impl Wait {
     /// Whether nobody has decided for so long that it is a refusal. A pause never becomes an approval by itself.
     pub(crate) fn is_over(&self, timeout: Duration, now: Timestamp) -> bool {
-        u128::from(now.millis_since(self.since)) >= timeout.as_millis()
+        u128::from(self.since.millis_until(now)) >= timeout.as_millis()
     }
 
     /// Waits for a decision, for at most `hold`.
@@ -204,6 +224,16 @@ mod tests {
         );
         assert!(!pauses.is_approved([session(); 2], 8));
         assert!(!pauses.is_approved([other; 2], 7), "another session that says the same is");
+    }
+
+    #[test]
+    fn a_pause_that_is_older_than_this_process_has_waited_all_that_time() {
+        let pauses = Pauses::default();
+        assert!(pauses.paused_for(session(), 60_000, Timestamp::from_secs(1)));
+        assert_eq!(pauses.has_waited(session(), Timestamp::from_secs(2)), 61_000);
+        let wait = pauses.of(session(), 7).unwrap();
+        assert!(wait.is_over(Duration::from_secs(61), Timestamp::from_secs(2)));
+        assert!(!wait.is_over(Duration::from_secs(62), Timestamp::from_secs(2)));
     }
 
     #[test]

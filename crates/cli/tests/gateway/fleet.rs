@@ -207,6 +207,23 @@ fn a_loop_that_one_gateway_paused_goes_on_at_all_of_them_when_it_is_resumed() {
 }
 
 #[test]
+fn a_pause_that_was_ended_elsewhere_does_not_come_back_with_a_restart() {
+    let redis = Redis::start();
+    let mut labs = gateways(&redis.url(), "pause: { hold: 300ms }");
+    let ask = |lab: &Lab| lab.chat(&[("x-session-id", "run-17")], question("a")).status;
+    assert_eq!(ask(&labs[0]), 200);
+    until("it is paused", || labs[0].post("/api/v1/sessions/run-17/pause", &[], "").status == 200);
+    assert_eq!(ask(&labs[0]), 429);
+    assert_eq!(labs[2].post("/api/v1/sessions/run-17/resume", &[], "").status, 200);
+    until("it goes on", || ask(&labs[0]) == 200);
+    // A pause that may still be on its way to the others is left alone for two seconds.
+    std::thread::sleep(Duration::from_secs(2));
+    let restarted = labs.remove(0).restarted();
+    until("it has found the others", || is_whole(&restarted));
+    assert_eq!(ask(&restarted), 200);
+}
+
+#[test]
 fn words_for_a_session_reach_its_model_wherever_it_calls_next() {
     let redis = Redis::start();
     let labs = gateways(&redis.url(), "");
