@@ -179,7 +179,7 @@ impl<'s> Charges<'s> {
         let refused = all.filter(|((charge, (applied, _)), standing)| {
             applied.enforced && standing.refuses(charge.estimate)
         });
-        refused.map(|((_, (_, budget)), standing)| proposal(budget, standing)).collect()
+        refused.map(|((charge, (_, budget)), standing)| proposal(budget, standing, charge.estimate)).collect()
     }
 
     /// The rule because of which nothing was reserved.
@@ -189,7 +189,7 @@ impl<'s> Charges<'s> {
             |((charge, (applied, budget)), standing): &((&Charge, &(Applied<'_>, &Budget)), &Standing)| {
                 stops(applied, budget, is_let_go) && standing.refuses(charge.estimate)
             };
-        all.find(refuses).map(|((_, (_, budget)), standing)| refusal(budget, standing))
+        all.find(refuses).map(|((charge, (_, budget)), standing)| refusal(budget, standing, charge.estimate))
     }
 
     /// Reserves everything at the moment of release, or says which rule is used up by now.
@@ -213,7 +213,9 @@ impl<'s> Charges<'s> {
         let charges: Vec<Charge> = self.charges.iter().zip(&self.of).map(capped).collect();
         match ledger.reserve(&charges, now) {
             Ok(reservation) => Ok(Some(reservation)),
-            Err(Exceeded { index, standing }) => Err(Box::new(refusal(self.of[index].1, &standing))),
+            Err(Exceeded { index, standing }) => {
+                Err(Box::new(refusal(self.of[index].1, &standing, self.charges[index].estimate)))
+            }
         }
     }
 
@@ -252,18 +254,18 @@ fn announced(budget: &Budget, stage: Stage) -> String {
     format!("rule={}; stage={}", budget.rule.id, stage.fraction())
 }
 
-fn proposal(budget: &Budget, standing: &Standing) -> Proposal {
+fn proposal(budget: &Budget, standing: &Standing, estimate: u64) -> Proposal {
     let action = budget.rule.on_exceed;
     Proposal {
         action,
         seen: None,
         hint: None,
         delay: if action == Action::Throttle { THROTTLE } else { Duration::ZERO },
-        refusal: Some(refusal(budget, standing)),
+        refusal: Some(refusal(budget, standing, estimate)),
     }
 }
 
-fn refusal(budget: &Budget, standing: &Standing) -> Refused {
+fn refusal(budget: &Budget, standing: &Standing, estimate: u64) -> Refused {
     let quantity = match budget.limit.quantity {
         Quantity::Requests => "requests",
         Quantity::Tokens => "tokens",
@@ -275,10 +277,18 @@ fn refusal(budget: &Budget, standing: &Standing) -> Refused {
         // No time makes it larger, so clients are told a time for which none of them waits.
         Window::Session => ("start another session".to_owned(), 3_600),
     };
-    let message = format!(
-        "the budget `{}` is used up: {used} of {amount} {quantity}; {next}, or raise the limit",
-        budget.rule.id
-    );
+    let id = &budget.rule.id;
+    let message = if used >= amount {
+        format!("the budget `{id}` is used up: {used} of {amount} {quantity}; {next}, or raise the limit")
+    } else {
+        // What may come of it is told, since what was used does not explain it; and no time makes the whole larger.
+        let left = amount - used;
+        let next = if estimate > amount { String::new() } else { format!(", {next}") };
+        format!(
+            "the budget `{id}` has {left} of {amount} {quantity} left, and this request may use {estimate}; lower its \
+             `max_tokens`{next}, or raise the limit"
+        )
+    };
     let told = [RuleStanding { rule: &budget.rule.id, limit: budget.limit, standing: *standing }];
     Refused {
         code: Refusal::BudgetExceeded,

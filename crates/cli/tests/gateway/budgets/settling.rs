@@ -64,7 +64,11 @@ fn an_answer_that_was_shorter_than_thought_leaves_room_for_more() {
 fn an_estimate_that_does_not_fit_is_refused_before_anything_is_spent() {
     let lab = Lab::with(&rules("{ id: r, key: tenant, tokens: 1000, period: 1h }"));
     let body = r#"{"model":"gpt-4o","max_tokens":1000,"messages":[{"role":"user","content":"hi"}]}"#;
-    assert_eq!(lab.chat(&[], body).code(), "budget_exceeded");
+    let refused = lab.chat(&[], body);
+    assert_eq!(refused.code(), "budget_exceeded");
+    let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("1000 of 1000 tokens left") && message.contains("max_tokens"), "{message}");
+    assert!(!message.contains("wait"), "no time helps: {message}");
     assert_eq!(lab.sent(), 0);
 }
 
