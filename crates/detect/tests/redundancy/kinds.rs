@@ -205,64 +205,6 @@ fn one_question_in_many_spellings_with_one_answer_is_churn() {
 }
 
 #[test]
-fn searches_for_different_things_that_find_nothing_are_a_loop_at_the_tenth_in_a_row() {
-    let words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"];
-    for nothing in ["no match", "Nothing found for this query."] {
-        let search = |word| call("grep", &format!("{{\"pattern\":\"{word}\"}}"), nothing);
-        let run: Vec<_> = words.iter().map(search).collect();
-        assert_eq!(loops(&run), [Kind::Churn]);
-        assert_eq!(verdict(&run[..9]), Some(Severity::Warning));
-        assert_eq!(verdict(&run[..5]), None);
-        let mut found = run.clone();
-        found[5] = call("grep", r#"{"pattern":"zeta"}"#, "a.rs: let zeta = 6;");
-        assert_ne!(verdict(&found), Some(Severity::Loop), "one of them found something");
-    }
-}
-
-fn searches(words: &[&str]) -> Vec<Line> {
-    words.iter().map(|word| call("grep", &format!("{{\"pattern\":\"{word}\"}}"), "no match")).collect()
-}
-
-#[test]
-fn searches_that_find_nothing_are_worth_a_word_at_the_sixth_in_a_row() {
-    let run = searches(&["alpha", "beta", "gamma", "delta", "epsilon", "zeta"]);
-    assert_eq!(verdict(&run[..5]), None);
-    assert_eq!(verdict(&run), Some(Severity::Warning));
-}
-
-#[test]
-fn a_search_that_found_something_ends_a_row_of_searches_that_did_not() {
-    let mut run = searches(&["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota"]);
-    run[4] = call("grep", r#"{"pattern":"epsilon"}"#, "a.rs: let epsilon = 5;");
-    assert_eq!(verdict(&run), None);
-}
-
-#[test]
-fn what_another_tool_found_does_not_end_a_row_of_searches_that_find_nothing() {
-    let run: Vec<_> = searches(&["alpha", "beta", "gamma", "delta", "epsilon", "zeta"])
-        .into_iter()
-        .enumerate()
-        .flat_map(|(n, search)| [read(&format!("{n}.md"), &format!("text {n}")), search])
-        .collect();
-    assert_eq!(verdict(&run), Some(Severity::Warning));
-}
-
-#[test]
-fn a_search_that_failed_has_not_looked() {
-    let run = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"].map(|word| {
-        let args = format!("{{\"pattern\":\"{word}\"}}");
-        call("grep", &args, &format!("no results for {word}")).status(Status::Failure)
-    });
-    assert_eq!(verdict(&run), None);
-}
-
-#[test]
-fn to_wait_without_a_word_is_no_search() {
-    let run: Vec<_> = (1..=6).map(|n| sh(&format!("sleep {n}"), "")).collect();
-    assert_eq!(verdict(&run), None);
-}
-
-#[test]
 fn different_questions_with_one_answer_are_work() {
     let run: Vec<_> = (0..12)
         .map(|n| {

@@ -4,6 +4,7 @@ mod kinds;
 mod properties;
 mod reasons;
 mod script;
+mod searches;
 mod sweeps;
 mod thresholds;
 mod vetoes;
