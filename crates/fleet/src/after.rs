@@ -109,7 +109,7 @@ impl Aftermath {
     }
 
     /// What ends its attempts. Nearly every request leaves one behind and nothing else, and these commands cost Redis a
-    /// tenth of what a script does.
+    /// fraction of what a script does.
     fn ending(&self, prefix: &str) -> Option<Pipeline> {
         if self.attempts.is_empty() {
             return None;

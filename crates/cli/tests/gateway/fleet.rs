@@ -207,6 +207,23 @@ fn a_loop_that_one_gateway_paused_goes_on_at_all_of_them_when_it_is_resumed() {
 }
 
 #[test]
+fn a_call_that_a_common_budget_paused_goes_on_when_it_is_resumed_at_another_gateway() {
+    let redis = Redis::start();
+    let rule = "{ id: r, key: session, requests: 1, on_exceed: pause }";
+    let policy = format!("policies: [{{ id: p, spec: {{ rules: [{rule}] }} }}]");
+    let labs = gateways(&redis.url(), &format!("pause: {{ hold: 20s }}\n{policy}"));
+    let session = [("x-session-id", "run-17")];
+    assert_eq!(labs[0].chat(&session, question("a")).status, 200);
+    let held = std::thread::scope(|scope| {
+        let held = scope.spawn(|| labs[1].chat(&session, question("b")));
+        until("it is held", || labs[1].metric("loopbreaker_held") == 1.0);
+        until("it is resumed", || labs[2].post("/api/v1/sessions/run-17/resume", &[], "").status == 200);
+        held.join().expect("it is answered")
+    });
+    assert_eq!(held.status, 200);
+}
+
+#[test]
 fn a_pause_that_was_ended_elsewhere_does_not_come_back_with_a_restart() {
     let redis = Redis::start();
     let mut labs = gateways(&redis.url(), "pause: { hold: 300ms }");

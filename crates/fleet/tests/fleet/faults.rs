@@ -26,16 +26,7 @@ async fn while_redis_is_dead_nobody_waits_and_what_was_used_is_added_when_it_is_
     let asked = Instant::now();
     assert_eq!(one.link.ask(&ask).await, None);
     assert!(asked.elapsed() < SLACK);
-    let used = ChargeOver {
-        counter: SharedKey::new(9, None),
-        window_millis: Some(60_000),
-        estimate: 0,
-        actual: 5,
-        at: 0,
-    };
-    for _ in 0..3 {
-        one.link.leave(Aftermath { tenant: 1, charges: vec![used.clone()], ..Aftermath::default() });
-    }
+    spend_five_three_times(&one);
     redis.start_again();
     one.wait_until_there().await;
     let started = Instant::now();
@@ -60,16 +51,7 @@ async fn a_redis_that_answers_but_takes_nothing_is_away_until_it_does_and_what_w
         assert!(one.ask(&ask).await.is_reserved);
         redis.command(take_nothing);
         assert_eq!(one.link.ask(&ask).await, None);
-        let used = ChargeOver {
-            counter: SharedKey::new(9, None),
-            window_millis: Some(60_000),
-            estimate: 0,
-            actual: 5,
-            at: 0,
-        };
-        for _ in 0..3 {
-            one.link.leave(Aftermath { tenant: 1, charges: vec![used.clone()], ..Aftermath::default() });
-        }
+        spend_five_three_times(&one);
         let is_away = || one.states.lock().unwrap().last().is_some_and(Option::is_some);
         let watched = Instant::now();
         while watched.elapsed() < Duration::from_millis(700) {
@@ -93,6 +75,20 @@ async fn a_redis_that_answers_but_takes_nothing_is_away_until_it_does_and_what_w
 /// How a server is made to have no memory left, and to have enough again.
 const OUT_OF_MEMORY: (&[&str], &[&str]) =
     (&["CONFIG", "SET", "maxmemory", "1"], &["CONFIG", "SET", "maxmemory", "0"]);
+
+/// Three requests are over that have used what nobody could reserve.
+fn spend_five_three_times(one: &Process) {
+    let used = ChargeOver {
+        counter: SharedKey::new(9, None),
+        window_millis: Some(60_000),
+        estimate: 0,
+        actual: 5,
+        at: 0,
+    };
+    for _ in 0..3 {
+        one.link.leave(Aftermath { tenant: 1, charges: vec![used.clone()], ..Aftermath::default() });
+    }
+}
 
 /// Asks in the background, so that a dead connection is noticed.
 fn futures_lite(one: &Process, ask: &loopbreaker_fleet::Ask) -> bool {
