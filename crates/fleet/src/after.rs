@@ -1,5 +1,7 @@
 //! What is written when a request is over, or when its verdict is known. Nobody waits for it.
 
+use std::time::Instant;
+
 use redis::{Cmd, Pipeline, RedisError, ScriptInvocation};
 
 use crate::ask::bytes;
@@ -13,10 +15,12 @@ pub struct Aftermath {
     pub tenant: u64,
     /// Attempts that are on their way no more.
     pub attempts: Vec<AttemptOver>,
+    /// Attempts that were made while nobody could be asked.
+    pub missed: Vec<AttemptMissed>,
     /// What was reserved, and what was really used.
     pub charges: Vec<ChargeOver>,
-    /// A transcript that was refused: session, its end, and for how many milliseconds.
-    pub refused: Option<(u128, u128, u64)>,
+    /// A transcript that was refused.
+    pub refused: Option<Refused>,
     /// Loops of a session and their strikes, where they were not known when it was asked about.
     pub strikes: Option<(u128, Vec<(u128, u32)>)>,
     /// An answer that the next request will name.
@@ -55,6 +59,54 @@ impl AttemptOver {
     }
 }
 
+/// An attempt that this process counted by itself.
+#[derive(Debug, Clone)]
+pub struct AttemptMissed {
+    /// The window that it belongs to.
+    pub window: SharedKey,
+    /// Length of that window.
+    pub window_millis: u64,
+    /// Names the attempt.
+    pub id: u64,
+    /// When it was made.
+    pub made: Instant,
+}
+
+impl AttemptMissed {
+    /// Whether it counts no more.
+    pub(crate) fn is_past(&self) -> bool {
+        millis(self.made.elapsed()) >= self.window_millis
+    }
+}
+
+/// A transcript that is refused as long as it stays as it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Refused {
+    /// Its session.
+    pub session: u128,
+    /// The session whose budget holds for it.
+    pub account: u128,
+    /// Where it ends.
+    pub tip: u128,
+    /// How long that holds.
+    pub until: Instant,
+}
+
+impl Refused {
+    fn left(&self) -> u64 {
+        millis(self.until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether it holds no more.
+    pub(crate) fn is_past(&self) -> bool {
+        self.left() == 0
+    }
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    time.as_millis() as u64
+}
+
 /// A charge that is over.
 #[derive(Debug, Clone)]
 pub struct ChargeOver {
@@ -66,8 +118,32 @@ pub struct ChargeOver {
     pub estimate: u64,
     /// What was used.
     pub actual: u64,
-    /// When it was reserved, by Redis's time.
+    /// When it was reserved, by Redis's time; 0 where nobody could be asked.
     pub at: u64,
+    /// What is counted.
+    pub unit: Unit,
+    /// The limit, where nothing may go beyond it.
+    pub limit: Option<u64>,
+}
+
+/// What a budget is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Requests.
+    Requests,
+    /// Tokens.
+    Tokens,
+    /// Millionths of a dollar.
+    MicroDollars,
+}
+
+/// More than a budget allows, spent while nobody could be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overspent {
+    /// What was spent.
+    pub unit: Unit,
+    /// How much was too much.
+    pub amount: u64,
 }
 
 /// A key as the scripts make it: a hash, and the session's name where each session counts for itself.
@@ -89,23 +165,29 @@ impl Aftermath {
         self.attempts.is_empty() && self.is_settled()
     }
 
-    /// Writes it to Redis.
-    pub(crate) async fn write(&self, connection: &mut Connection) -> Result<(), RedisError> {
+    /// Writes it to Redis; says what turned out to be too much.
+    pub(crate) async fn write(&self, connection: &mut Connection) -> Result<Vec<Overspent>, RedisError> {
         let prefix = prefix(self.tenant);
         if let Some(ending) = self.ending(&prefix) {
             ending.query_async::<()>(connection).await?;
         }
         if self.is_settled() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let mut call = AFTER.key(prefix);
         self.write_rest(&mut call);
-        call.invoke_async::<u64>(connection).await.map(drop)
+        let excesses: Vec<u64> = call.invoke_async(connection).await?;
+        let overspent = self.charges.iter().zip(excesses).filter(|(_, amount)| *amount > 0);
+        Ok(overspent.map(|(charge, amount)| Overspent { unit: charge.unit, amount }).collect())
     }
 
     /// Whether there is nothing to write but that attempts are over.
     fn is_settled(&self) -> bool {
-        self.charges.is_empty() && self.refused.is_none() && self.strikes.is_none() && self.answered.is_none()
+        self.missed.is_empty()
+            && self.charges.is_empty()
+            && self.refused.is_none()
+            && self.strikes.is_none()
+            && self.answered.is_none()
     }
 
     /// What ends its attempts. Nearly every request leaves one behind and nothing else, and these commands cost Redis a
@@ -124,15 +206,28 @@ impl Aftermath {
         Some(pipeline)
     }
 
-    /// Writes all but the attempts down as arguments of the script.
+    /// Writes all but the attempts that are over down as arguments of the script.
     fn write_rest(&self, call: &mut ScriptInvocation<'_>) {
+        call.arg(self.missed.len());
+        for attempt in &self.missed {
+            call.arg(&attempt.window.0).arg(attempt.window_millis);
+            call.arg(attempt.id).arg(millis(attempt.made.elapsed()));
+        }
         call.arg(self.charges.len());
         for charge in &self.charges {
             call.arg(&charge.counter.0).arg(charge.window_millis.unwrap_or(0));
             call.arg(charge.estimate).arg(charge.actual).arg(charge.at);
+            match charge.limit.filter(|_| charge.at == 0) {
+                Some(limit) => call.arg(limit),
+                None => call.arg(""),
+            };
         }
-        match self.refused {
-            Some((session, tip, millis)) => call.arg(&bytes(session)).arg(&bytes(tip)).arg(millis),
+        match &self.refused {
+            Some(refused) => call
+                .arg(&bytes(refused.session))
+                .arg(&bytes(refused.account))
+                .arg(&bytes(refused.tip))
+                .arg(refused.left()),
             None => call.arg(""),
         };
         match &self.strikes {

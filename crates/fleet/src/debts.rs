@@ -1,68 +1,150 @@
-//! What was used while Redis was away: owed until it is back.
+//! What happened while Redis was away: owed until it is back.
 
 use std::collections::HashMap;
 
-use crate::after::{Aftermath, ChargeOver, SharedKey};
+use crate::after::{Aftermath, AttemptMissed, AttemptOver, ChargeOver, Refused, SharedKey};
 
-/// Amounts by tenant and count.
+/// Amounts, attempts and refusals, by tenant.
 #[derive(Debug, Default)]
 pub(crate) struct Debts {
-    owed: HashMap<(u64, SharedKey), (Option<u64>, u64)>,
+    /// What was used and nobody could be asked about, added up for each count.
+    spent: HashMap<(u64, SharedKey), ChargeOver>,
+    /// What was reserved there, and what was really used of it.
+    settled: Vec<(u64, ChargeOver)>,
+    missed: Vec<(u64, AttemptMissed)>,
+    /// Attempts that Redis takes for being on their way.
+    over: Vec<(u64, AttemptOver)>,
+    /// The last refusal of each session.
+    refused: HashMap<(u64, u128), Refused>,
     forgotten: u64,
 }
 
 impl Debts {
-    /// More counts than this are not remembered; how many were not is told.
+    /// More than this of each kind is not remembered; how much was not is told.
     const MAX: usize = 100_000;
+    /// So many are written at once: Redis does nothing else meanwhile.
+    const AT_ONCE: usize = 256;
 
-    /// Remembers what a request really used.
+    /// Remembers what has to be known everywhere of what a request left behind.
     pub(crate) fn owe(&mut self, aftermath: &Aftermath) {
+        let tenant = aftermath.tenant;
         for charge in &aftermath.charges {
-            let more = charge.actual.saturating_sub(charge.estimate);
-            if more == 0 {
-                continue;
+            if charge.at == 0 {
+                self.owe_spent(tenant, charge);
+            } else {
+                self.forgotten += add(&mut self.settled, tenant, std::slice::from_ref(charge));
             }
-            let key = (aftermath.tenant, charge.counter.clone());
-            if self.owed.len() >= Self::MAX && !self.owed.contains_key(&key) {
+        }
+        self.forgotten += add(&mut self.missed, tenant, &aftermath.missed);
+        self.forgotten += add(&mut self.over, tenant, &aftermath.attempts);
+        if let Some(refused) = aftermath.refused {
+            if self.refused.len() < Self::MAX || self.refused.contains_key(&(tenant, refused.session)) {
+                self.refused.insert((tenant, refused.session), refused);
+            } else {
                 self.forgotten += 1;
-                continue;
             }
-            let (_, owed) = self.owed.entry(key).or_insert((charge.window_millis, 0));
-            *owed = owed.saturating_add(more);
         }
     }
 
-    /// Takes out everything that is owed, one tenant at a time.
+    fn owe_spent(&mut self, tenant: u64, charge: &ChargeOver) {
+        if charge.actual == 0 {
+            return;
+        }
+        let key = (tenant, charge.counter.clone());
+        if let Some(owed) = self.spent.get_mut(&key) {
+            owed.actual = owed.actual.saturating_add(charge.actual);
+        } else if self.spent.len() < Self::MAX {
+            self.spent.insert(key, charge.clone());
+        } else {
+            self.forgotten += 1;
+        }
+    }
+
+    /// Takes out everything that is owed and still counts, a part of one tenant at a time.
     pub(crate) fn take(&mut self) -> Vec<Aftermath> {
-        let mut all: HashMap<u64, Aftermath> = HashMap::new();
-        for ((tenant, counter), (window_millis, actual)) in self.owed.drain() {
-            let aftermath = all.entry(tenant).or_insert_with(|| Aftermath { tenant, ..Aftermath::default() });
-            aftermath.charges.push(ChargeOver { counter, window_millis, estimate: 0, actual, at: 0 });
+        let mut parts = Vec::new();
+        let spent = self.spent.drain().map(|((tenant, _), charge)| (tenant, charge));
+        for (tenant, charges) in by_tenant(spent.chain(std::mem::take(&mut self.settled))) {
+            for charges in charges.chunks(Self::AT_ONCE) {
+                parts.push(Aftermath { tenant, charges: charges.to_vec(), ..Aftermath::default() });
+            }
         }
-        all.into_values().collect()
+        let missed = std::mem::take(&mut self.missed).into_iter();
+        for (tenant, missed) in by_tenant(missed.filter(|(_, attempt)| !attempt.is_past())) {
+            for missed in missed.chunks(Self::AT_ONCE) {
+                parts.push(Aftermath { tenant, missed: missed.to_vec(), ..Aftermath::default() });
+            }
+        }
+        for (tenant, over) in by_tenant(std::mem::take(&mut self.over).into_iter()) {
+            for over in over.chunks(Self::AT_ONCE) {
+                parts.push(Aftermath { tenant, attempts: over.to_vec(), ..Aftermath::default() });
+            }
+        }
+        let refused = self.refused.drain().filter(|(_, refused)| !refused.is_past());
+        parts.extend(refused.map(|((tenant, _), refused)| Aftermath {
+            tenant,
+            refused: Some(refused),
+            ..Aftermath::default()
+        }));
+        parts
     }
 
-    /// How many amounts had no room.
+    /// How much had no room.
     pub(crate) const fn forgotten(&self) -> u64 {
         self.forgotten
     }
 }
 
+/// Adds what there is room for; says how much there was none for.
+fn add<T: Clone>(all: &mut Vec<(u64, T)>, tenant: u64, more: &[T]) -> u64 {
+    let fits = more.len().min(Debts::MAX.saturating_sub(all.len()));
+    all.extend(more[..fits].iter().map(|one| (tenant, one.clone())));
+    (more.len() - fits) as u64
+}
+
+fn by_tenant<T>(all: impl Iterator<Item = (u64, T)>) -> HashMap<u64, Vec<T>> {
+    let mut sorted: HashMap<u64, Vec<T>> = HashMap::new();
+    for (tenant, one) in all {
+        sorted.entry(tenant).or_default().push(one);
+    }
+    sorted
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Debts;
-    use crate::after::{Aftermath, ChargeOver, SharedKey};
+    use std::time::{Duration, Instant};
 
-    fn used(tenant: u64, hash: u128, estimate: u64, actual: u64) -> Aftermath {
-        let counter = SharedKey::new(hash, None);
-        let charge = ChargeOver { counter, window_millis: Some(60_000), estimate, actual, at: 0 };
+    use super::Debts;
+    use crate::after::{Aftermath, AttemptMissed, ChargeOver, Refused, SharedKey, Unit};
+
+    fn used(tenant: u64, hash: u128, actual: u64) -> Aftermath {
+        let charge = ChargeOver {
+            counter: SharedKey::new(hash, None),
+            window_millis: Some(60_000),
+            estimate: 0,
+            actual,
+            at: 0,
+            unit: Unit::Tokens,
+            limit: None,
+        };
         Aftermath { tenant, charges: vec![charge], ..Aftermath::default() }
+    }
+
+    fn attempted(id: u64, window_millis: u64) -> Aftermath {
+        let window = SharedKey::new(1, None);
+        let missed = vec![AttemptMissed { window, window_millis, id, made: Instant::now() }];
+        Aftermath { tenant: 1, missed, ..Aftermath::default() }
+    }
+
+    fn refused(session: u128, tip: u128, lasts: Duration) -> Aftermath {
+        let refused = Refused { session, account: session, tip, until: Instant::now() + lasts };
+        Aftermath { tenant: 1, refused: Some(refused), ..Aftermath::default() }
     }
 
     #[test]
     fn amounts_of_one_count_are_added_up_and_taken_once() {
         let mut debts = Debts::default();
-        for aftermath in [used(1, 7, 0, 10), used(1, 7, 0, 5), used(2, 7, 0, 1), used(1, 8, 0, 0)] {
+        for aftermath in [used(1, 7, 10), used(1, 7, 5), used(2, 7, 1), used(1, 8, 0)] {
             debts.owe(&aftermath);
         }
         let mut taken: Vec<(u64, u64)> = debts
@@ -76,11 +158,29 @@ mod tests {
     }
 
     #[test]
+    fn of_attempts_and_refusals_only_those_are_owed_that_still_count() {
+        let mut debts = Debts::default();
+        let long = Duration::from_secs(60);
+        for aftermath in [attempted(1, 0), attempted(2, 60_000), refused(5, 50, long), refused(5, 51, long)] {
+            debts.owe(&aftermath);
+        }
+        debts.owe(&refused(6, 60, Duration::ZERO));
+        let taken = debts.take();
+        let ids: Vec<u64> = taken.iter().flat_map(|part| part.missed.iter().map(|one| one.id)).collect();
+        let tips: Vec<u128> = taken.iter().filter_map(|part| Some(part.refused?.tip)).collect();
+        assert_eq!((ids, tips), (vec![2], vec![51]));
+    }
+
+    #[test]
     fn what_is_owed_is_bounded_and_what_is_not_remembered_is_counted() {
         let mut debts = Debts::default();
-        for hash in 0..Debts::MAX as u128 + 3 {
-            debts.owe(&used(1, hash, 0, 1));
+        for number in 0..Debts::MAX as u64 + 3 {
+            debts.owe(&used(1, number.into(), 1));
+            debts.owe(&attempted(number, 60_000));
+            debts.owe(&refused(number.into(), 1, Duration::from_secs(60)));
         }
-        assert_eq!(debts.forgotten(), 3);
+        assert_eq!(debts.forgotten(), 9);
+        let largest = debts.take().iter().map(|part| part.charges.len().max(part.missed.len())).max();
+        assert_eq!(largest, Some(Debts::AT_ONCE), "Redis is not kept busy for long");
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use redis::{RedisError, ScriptInvocation};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::after::Aftermath;
+use crate::after::{Aftermath, Overspent};
 use crate::debts::Debts;
 use crate::listen::Listener;
 use crate::order::{Decided, Heard, ORDERS};
@@ -19,8 +19,19 @@ use crate::settings::{SETTINGS, Settings, writing};
 /// Where the secret is that everybody's ids are keyed with.
 pub(crate) const SECRET: &str = "{lb}:secret";
 
-/// Hears that the shared state is away, and why, or that it is back.
-pub type Watcher = Box<dyn Fn(Option<&str>) + Send + Sync>;
+/// Hears how the shared state is doing.
+pub type Watcher = Box<dyn Fn(News<'_>) + Send + Sync>;
+
+/// How the shared state is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News<'n> {
+    /// It is away, for this reason.
+    Away(&'n str),
+    /// It is back.
+    Back,
+    /// While it was away, more was spent than a budget allows.
+    Overspent(Overspent),
+}
 
 /// A handle to the thread.
 #[derive(Clone)]
@@ -74,14 +85,13 @@ impl Desk {
     }
 
     /// Writes what a request left behind, later.
-    pub(crate) fn leave(&self, mut aftermath: Aftermath) {
-        if let Some(answered) =
-            aftermath.answered.as_mut().filter(|_| self.state.away.load(Ordering::Acquire))
-        {
-            // What would only wait here is the largest part, and this process knows it itself.
-            answered.window = Vec::new();
-        }
-        if aftermath.is_empty() {
+    pub(crate) fn leave(&self, aftermath: Aftermath) {
+        if self.state.away.load(Ordering::Acquire) {
+            self.owe(&aftermath);
+            // It may have come back at this very moment, and has been paid what was owed until then.
+            if !self.state.away.load(Ordering::Acquire) {
+                self.post(Letter::Settle);
+            }
             return;
         }
         if let Err(full) = self.letters.try_send(Letter::Leave(aftermath))
@@ -117,16 +127,23 @@ impl Desk {
     /// A link cannot be made.
     pub(crate) fn is_away(&self, reason: &str) {
         if !self.state.away.swap(true, Ordering::AcqRel) {
-            (self.state.watcher)(Some(reason));
+            (self.state.watcher)(News::Away(reason));
         }
     }
 
     /// A link works.
     pub(crate) fn came_back(&self) {
         if self.state.away.swap(false, Ordering::AcqRel) {
-            (self.state.watcher)(None);
+            (self.state.watcher)(News::Back);
         }
         self.post(Letter::Settle);
+    }
+
+    /// More was spent than there was.
+    pub(crate) fn overspent(&self, all: Vec<Overspent>) {
+        for overspent in all {
+            (self.state.watcher)(News::Overspent(overspent));
+        }
     }
 
     /// What could not be remembered of what was used while Redis was away, and what had no room in the queue.
@@ -247,9 +264,12 @@ impl Clerk {
     }
 
     async fn leave(&self, aftermath: Aftermath) {
-        if self.run(async |connection| aftermath.write(connection).await).await.is_err() {
-            self.desk.owe(&aftermath);
-            self.settle_soon();
+        match self.run(async |connection| aftermath.write(connection).await).await {
+            Ok(overspent) => self.desk.overspent(overspent),
+            Err(_) => {
+                self.desk.owe(&aftermath);
+                self.settle_soon();
+            }
         }
     }
 

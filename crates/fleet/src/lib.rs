@@ -22,10 +22,12 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-pub use after::{Aftermath, AnswerNamed, AttemptOver, ChargeOver, SharedKey};
+pub use after::{
+    Aftermath, AnswerNamed, AttemptMissed, AttemptOver, ChargeOver, Overspent, Refused, SharedKey, Unit,
+};
 pub use ask::{After, Ask, AttemptAsk, ChargeAsk, PauseState, Paused, Place, Stood, Told};
-pub use desk::Watcher;
 use desk::{Desk, Letter};
+pub use desk::{News, Watcher};
 pub use link::Link;
 pub use listen::Listener;
 use order::Decided;
@@ -67,7 +69,7 @@ pub struct Options {
     pub origin: u64,
     /// Hears what other processes say. It must not block.
     pub listener: Listener,
-    /// Hears that the state is away, and why, or that it is back.
+    /// Hears how the state is doing. It must not block.
     pub watcher: Watcher,
 }
 

@@ -85,8 +85,9 @@ impl Link {
             let mut connection = self.connection()?;
             aftermath.write(&mut connection).await.ok()
         };
-        if !matches!(tokio::time::timeout(self.limit, written).await, Ok(Some(()))) {
-            self.desk.leave(aftermath);
+        match tokio::time::timeout(self.limit, written).await {
+            Ok(Some(overspent)) => self.desk.overspent(overspent),
+            Ok(None) | Err(_) => self.desk.leave(aftermath),
         }
     }
 
@@ -102,8 +103,9 @@ impl Link {
         let (desk, writing) = (self.desk.clone(), self.writing.clone());
         writing.send_modify(|count| *count += 1);
         runtime.spawn(async move {
-            if aftermath.write(&mut connection).await.is_err() {
-                desk.leave(aftermath);
+            match aftermath.write(&mut connection).await {
+                Ok(overspent) => desk.overspent(overspent),
+                Err(_) => desk.leave(aftermath),
             }
             writing.send_modify(|count| *count -= 1);
         });
@@ -207,7 +209,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// What takes back everything that an answer counted which came too late.
 fn undone(ask: &Ask, told: &Told) -> Aftermath {
-    use crate::after::{AttemptOver, ChargeOver, SharedKey};
+    use crate::after::{AttemptOver, ChargeOver, SharedKey, Unit};
     use crate::ask::Place;
     let account = match &ask.place {
         Place::Named { key, name } if *key == told.account => name.clone(),
@@ -226,6 +228,9 @@ fn undone(ask: &Ask, told: &Told) -> Aftermath {
         estimate: charge.estimate,
         actual: 0,
         at: told.at,
+        // Nothing of it is used, so nothing can be too much.
+        unit: Unit::Requests,
+        limit: None,
     });
     Aftermath {
         tenant: ask.tenant,

@@ -122,14 +122,15 @@ impl Ears {
 
     /// Takes in a message; gives the name of a setting back that was changed.
     fn hear(&mut self, id: String, fields: Vec<(String, String)>) -> Option<String> {
-        let is_old = time_of(&id) < time_of(&self.began);
+        let place = place_of(&id);
+        let is_old = place.0 < place_of(&self.began).0;
         let own = self.origin.to_string();
         let is_own = fields.iter().any(|(name, value)| name == "from" && *value == own);
         self.last = id;
         let mut setting = None;
         for (name, value) in fields {
             match name.as_str() {
-                "body" if !is_own => (self.listener)(Heard::Order { message: value, is_old }),
+                "body" if !is_own => (self.listener)(Heard::Order { place, message: value, is_old }),
                 "setting" => setting = Some(value),
                 _ => {}
             }
@@ -138,6 +139,8 @@ impl Ears {
     }
 }
 
-fn time_of(id: &str) -> u64 {
-    id.split('-').next().and_then(|time| time.parse().ok()).unwrap_or(0)
+/// The time of a message in milliseconds, and its number in that millisecond.
+fn place_of(id: &str) -> (u64, u64) {
+    let (time, number) = id.split_once('-').unwrap_or((id, "0"));
+    (time.parse().unwrap_or(0), number.parse().unwrap_or(0))
 }

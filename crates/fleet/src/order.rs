@@ -66,6 +66,8 @@ impl Decided {
 pub enum Heard {
     /// An order. `is_old` when it was given before this process began.
     Order {
+        /// Its place among everything that was said: when in milliseconds, and a number.
+        place: (u64, u64),
         /// The message that came with it.
         message: String,
         /// Whether it was given before this process began to listen.

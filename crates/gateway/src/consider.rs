@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderValue};
@@ -12,6 +12,7 @@ use loopbreaker_budget::{Family, estimate_tokens};
 use loopbreaker_config::{Dialect as Provider, Subject};
 use loopbreaker_dialect::{Dialect, Facts};
 use loopbreaker_embed::Delta;
+use loopbreaker_fleet::Refused;
 use loopbreaker_telemetry::{Check, Degraded, Part, Record, Resume, TraceContext};
 
 use crate::fleet::Asked;
@@ -424,7 +425,7 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
         refuse_for_a_while(shared, case);
     }
     case.verdict = verdict;
-    case.ticket.attempts = attempts;
+    case.ticket.attempted(attempts);
 }
 
 /// The transcript is refused as long as it stays as it is.
@@ -433,7 +434,12 @@ fn refuse_for_a_while(shared: &Shared, case: &mut Case<'_>) {
     let until = Timestamp::from_millis(case.now.as_millis() + millis);
     shared.sessions.with(case.located.key, |session| session.refuse(case.tip, until));
     if let Some(over) = case.ticket.over() {
-        over.refused = Some((case.located.key.0, case.tip, millis));
+        over.refused = Some(Refused {
+            session: case.located.key.0,
+            account: case.located.account.0,
+            tip: case.tip,
+            until: Instant::now() + Duration::from_millis(millis),
+        });
         // What was kept of it is forgotten with that.
         over.strikes = None;
     }

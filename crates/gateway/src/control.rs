@@ -164,7 +164,8 @@ pub(crate) const SESSIONS: &str = "/api/v1/sessions/";
 
 /// Whether it is an order that holds without a log as well.
 fn is_order(path: &str) -> bool {
-    path.starts_with(SESSIONS) && ["/pause", "/resume", "/reject"].iter().any(|order| path.ends_with(order))
+    path.starts_with(SESSIONS)
+        && ["/pause", "/resume", "/reject", "/inject"].iter().any(|order| path.ends_with(order))
 }
 
 /// Whether a request to the API comes from this machine and was not made by a foreign web page.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use loopbreaker::RedundancyRules;
-use loopbreaker_budget::{Standing, Window};
+use loopbreaker_budget::{Quantity, Standing, Window};
 use loopbreaker_fleet::{
-    After, Ask, AttemptAsk, AttemptOver, ChargeAsk, ChargeOver, Decision, Link, PauseState, Place, SharedKey,
-    Told,
+    After, Ask, AttemptAsk, AttemptMissed, AttemptOver, ChargeAsk, ChargeOver, Decision, Link, PauseState,
+    Place, SharedKey, Told, Unit,
 };
 
 use crate::consider::{Case, Whose};
@@ -60,21 +61,27 @@ impl Asked {
         case: &Case<'_>,
         attempts: &[(u128, AttemptKind)],
     ) -> Self {
-        let place = match &case.whose {
-            Whose::Named { key, name } => Place::Named { key: key.0, name: name.to_string() },
+        let (place, session) = match &case.whose {
+            Whose::Named { key, name } => (Place::Named { key: key.0, name: name.to_string() }, *key),
             Whose::Transcript { anchor, chain, tails } => {
                 let found = shared.sessions.find(*anchor, chain, tails);
                 let is_known = !found.is_new || found.key != found.account;
-                Place::Transcript {
+                let place = Place::Transcript {
                     anchor: *anchor,
                     links: chain.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
                     tails: tails.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
                     known: is_known.then_some((found.key.0, found.account.0)),
-                }
+                };
+                (place, found.key)
             }
         };
-        let strikes: Vec<(u128, u32)> =
-            case.loops().map(|ruled| (ruled.finding.identity.short(), ruled.strikes)).collect();
+        let strikes = case.loops().map(|ruled| {
+            // What this process kept while the others could not be asked may be more than they know.
+            let identity = ruled.finding.identity.short();
+            let kept = shared.sessions.with(session, |session| session.kept(identity));
+            (identity, ruled.strikes.max(kept.unwrap_or(0)))
+        });
+        let strikes: Vec<(u128, u32)> = strikes.collect();
         let attempts = attempts.iter().map(|(key, kind)| AttemptAsk {
             key: *key,
             by_session: kind.by_session,
@@ -166,12 +173,17 @@ impl Asked {
             if self.ask.thread.is_some() && !strikes.is_empty() {
                 common.over.strikes = Some((case.located.key.0, strikes));
             }
-            for attempt in &self.ask.attempts {
-                common.attempted(AttemptOver {
-                    window: SharedKey::new(attempt.key, session(attempt.by_session)),
-                    id: attempt.id,
-                    taken_back: false,
-                });
+        }
+        for attempt in &self.ask.attempts {
+            let (window, id) = (SharedKey::new(attempt.key, session(attempt.by_session)), attempt.id);
+            match &self.told {
+                Some(_) => common.over.attempts.push(AttemptOver { window, id, taken_back: false }),
+                None => common.over.missed.push(AttemptMissed {
+                    window,
+                    window_millis: attempt.window_millis,
+                    id,
+                    made: Instant::now(),
+                }),
             }
         }
         // What was asked about and did not fit was not reserved, and will not be used unless somebody lets it go on.
@@ -193,6 +205,8 @@ impl Asked {
                     estimate: charge.estimate,
                     actual: 0,
                     at,
+                    unit: unit(quantity),
+                    limit: charge.stops.then_some(charge.amount),
                 },
             );
         }
@@ -232,6 +246,14 @@ impl Asked {
                 }
             }
         }
+    }
+}
+
+const fn unit(quantity: Quantity) -> Unit {
+    match quantity {
+        Quantity::Requests => Unit::Requests,
+        Quantity::Tokens => Unit::Tokens,
+        Quantity::Money => Unit::MicroDollars,
     }
 }
 

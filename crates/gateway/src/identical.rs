@@ -126,6 +126,11 @@ impl IdenticalRequests {
 }
 
 impl Attempt {
+    /// Whether it is one more.
+    pub(crate) const fn counts(&self) -> bool {
+        self.counted
+    }
+
     /// The provider answered 429 or 5xx: retries of an outage are no loop.
     pub(crate) fn take_back(&mut self) {
         if std::mem::take(&mut self.counted) {

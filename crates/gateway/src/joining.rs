@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use loopbreaker_config::{State, with_tls_advice, without_roots};
-use loopbreaker_fleet::{Fleet, FleetError, Heard, Options};
-use loopbreaker_telemetry::{Level, Part, Telemetry};
+use loopbreaker_fleet::{Fleet, FleetError, Heard, News, Options, Overspent, Unit};
+use loopbreaker_telemetry::{Level, Part, Telemetry, Unit as Told};
 
 use crate::secret::Secret;
 use crate::state::Shared;
@@ -56,19 +56,24 @@ pub(crate) fn join(
 ) -> Result<Option<Fleet>, FleetError> {
     let (State::Redis(url) | State::RedisCluster(url)) = state else { return Ok(None) };
     let (metrics, log, place) = (Arc::clone(&telemetry.metrics), telemetry.log.clone(), url.to_string());
-    let watcher = move |away: Option<&str>| {
-        metrics.set_degraded(Part::State, away.is_some());
-        match away {
-            Some(reason) => {
-                let problem = with_tls_advice(reason);
-                let fields = [("place", place.as_str()), ("problem", problem.as_str())];
-                log.event(
-                    Level::Warn,
-                    "shared state is away; this process goes on with its own memory",
-                    &fields,
-                );
-            }
-            None => log.event(Level::Info, "shared state is back", &[("place", place.as_str())]),
+    let watcher = move |news: News<'_>| match news {
+        News::Away(reason) => {
+            metrics.set_degraded(Part::State, true);
+            let problem = with_tls_advice(reason);
+            let fields = [("place", place.as_str()), ("problem", problem.as_str())];
+            log.event(Level::Warn, "shared state is away; this process goes on with its own memory", &fields);
+        }
+        News::Back => {
+            metrics.set_degraded(Part::State, false);
+            log.event(Level::Info, "shared state is back", &[("place", place.as_str())]);
+        }
+        News::Overspent(Overspent { unit, amount }) => {
+            let unit = match unit {
+                Unit::Requests => Told::Requests,
+                Unit::Tokens => Told::Tokens,
+                Unit::MicroDollars => Told::Usd,
+            };
+            metrics.overspent(unit, amount);
         }
     };
     let letters = Arc::clone(mailbox);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use loopbreaker_fleet::{Decision, Fleet};
-use loopbreaker_observatory::{Order, OrderGiven};
+use loopbreaker_observatory::{Order, OrderElsewhere, OrderGiven};
 use serde::{Deserialize, Serialize};
 
 use crate::fleet::pausing;
@@ -26,10 +26,36 @@ pub(crate) struct Obedience {
 
 /// An order as other processes hear of it.
 #[derive(Serialize, Deserialize)]
-struct Said {
+pub(crate) struct Said {
     tenant: u64,
     session: String,
     order: Order,
+    operator: String,
+    /// Unknown where nothing is written down of the session.
+    tenant_name: Option<String>,
+    /// Whether its words have been handed out, so that nobody else does it.
+    is_handed_out: bool,
+}
+
+impl Said {
+    /// What another process said. What cannot be read comes from another version, and is left to it.
+    pub(crate) fn read(message: &str) -> Option<Self> {
+        serde_json::from_str(message).ok()
+    }
+
+    /// The same for the log of this process.
+    pub(crate) fn elsewhere(self, place: (u64, u64), is_old: bool) -> OrderElsewhere {
+        OrderElsewhere {
+            place,
+            tenant: self.tenant_name,
+            tenant_hash: (self.tenant, RunName::tag),
+            session_id: self.session,
+            operator: self.operator,
+            order: self.order,
+            is_handed_out: self.is_handed_out,
+            may_be_new: !is_old,
+        }
+    }
 }
 
 impl Obedience {
@@ -58,24 +84,41 @@ impl Obedience {
     pub(crate) fn carry_out(&self, given: &OrderGiven) {
         let run = RunName::of(&given.tenant, &given.session_id);
         if !given.is_elsewhere {
-            self.tell(run, &given.session_id, &given.order, self.must_be_told_elsewhere());
+            let said = Said {
+                tenant: run.tenant(),
+                session: given.session_id.clone(),
+                order: given.order.clone(),
+                operator: given.operator.clone(),
+                tenant_name: Some(given.tenant.clone()),
+                is_handed_out: given.is_handed_out,
+            };
+            self.tell(&said, self.must_be_told_elsewhere());
         }
-        self.act(run, &given.session_id, &given.order);
+        if !given.is_handed_out {
+            self.act(run, &given.session_id, &given.order);
+        }
     }
 
     /// Does what was ordered here for a session that nothing is written down of; says whether that changed anything.
-    pub(crate) fn order(&self, run: RunName, session: &str, order: &Order) -> bool {
-        self.tell(run, session, order, true);
-        self.act(run, session, order)
+    pub(crate) fn order(&self, run: RunName, session: &str, operator: &str, order: Order) -> bool {
+        let said = Said {
+            tenant: run.tenant(),
+            session: session.to_owned(),
+            order,
+            operator: operator.to_owned(),
+            tenant_name: None,
+            is_handed_out: false,
+        };
+        self.tell(&said, true);
+        self.act(run, session, &said.order)
     }
 
     /// Does what another process was told. What was said before this one began may have been decided since, but words
     /// for the model stay.
-    pub(crate) fn hear(&self, message: &str, is_old: bool) {
-        let Ok(Said { tenant, session, order }) = serde_json::from_str(message) else { return };
-        let is_for_the_model = matches!(order, Order::Inject { .. } | Order::Rewrite { .. });
-        if !is_old || is_for_the_model {
-            self.act(RunName::tagged(tenant, &session), &session, &order);
+    pub(crate) fn hear(&self, said: &Said, is_old: bool) {
+        let is_for_the_model = matches!(said.order, Order::Inject { .. } | Order::Rewrite { .. });
+        if !said.is_handed_out && (!is_old || is_for_the_model) {
+            self.act(RunName::tagged(said.tenant, &said.session), &said.session, &said.order);
         }
     }
 
@@ -107,16 +150,16 @@ impl Obedience {
     }
 
     /// Decides for all processes, and tells them where they cannot read it.
-    fn tell(&self, run: RunName, session: &str, order: &Order, in_words: bool) {
+    fn tell(&self, said: &Said, in_words: bool) {
         let Some(fleet) = self.fleet.get() else { return };
-        let decision = match order {
+        let decision = match &said.order {
+            _ if said.is_handed_out => Decision::Say,
             Order::Pause { .. } => pausing(None),
             Order::Resume => Decision::Resume,
             Order::Reject { message } => Decision::Reject(message.clone()),
             Order::Inject { .. } | Order::Rewrite { .. } => Decision::Say,
         };
-        let said = Said { tenant: run.tenant(), session: session.to_owned(), order: order.clone() };
-        let message = in_words.then(|| serde_json::to_string(&said).ok()).flatten();
-        fleet.decide(run.tenant(), session, decision, message);
+        let message = in_words.then(|| serde_json::to_string(said).ok()).flatten();
+        fleet.decide(said.tenant, &said.session, decision, message);
     }
 }

@@ -1,4 +1,4 @@
-//! The operator's hand on a session: pause, resume, reject.
+//! The operator's hand on a session: pause, resume, reject, inject.
 //!
 //! The observatory keeps such orders and tells us of them. A session that it does not know, since nothing is kept or
 //! nothing was said yet, obeys all the same: whoever wants to stop an agent must be able to.
@@ -24,11 +24,11 @@ struct Asked {
 }
 
 impl Worker {
-    /// `POST /api/v1/sessions/{id}/{pause|resume|reject}`.
+    /// `POST /api/v1/sessions/{id}/{pause|resume|reject|inject}`.
     pub(crate) async fn operate(&self, request: Request<Incoming>, visitor: Visitor) -> Response<Reply> {
-        if visitor.caller.operator.is_none() {
+        let Some(operator) = visitor.caller.operator.clone() else {
             return json_error(403, "forbidden", "this needs the role `operator`");
-        }
+        };
         let (parts, body) = request.into_parts();
         let body = match Limited::new(Timely::of(body), MAX_ORDER).collect().await {
             Ok(body) => body.to_bytes(),
@@ -41,10 +41,14 @@ impl Worker {
         if let Some(running) = self.shared.observing.running() {
             let asked = Request::from_parts(parts.clone(), Full::new(body.clone()));
             let response = running.answer(asked, visitor.caller).await;
+            let is_decided = !parts.uri.path().ends_with(INJECT);
             if response.status() != 404 {
-                if response.status().is_success() && self.shared.obedience.must_be_told_elsewhere() {
+                if is_decided
+                    && response.status().is_success()
+                    && self.shared.obedience.must_be_told_elsewhere()
+                {
                     // The session may be held by a process whose log this one cannot read.
-                    self.operate_here(parts.uri.path(), &body).await;
+                    self.operate_here(parts.uri.path(), &operator, &body).await;
                 }
                 return response;
             }
@@ -52,10 +56,10 @@ impl Worker {
         if parts.method != Method::POST {
             return json_error(405, "method_not_allowed", "use POST");
         }
-        self.operate_here(parts.uri.path(), &body).await
+        self.operate_here(parts.uri.path(), &operator, &body).await
     }
 
-    async fn operate_here(&self, path: &str, body: &Bytes) -> Response<Reply> {
+    async fn operate_here(&self, path: &str, operator: &str, body: &Bytes) -> Response<Reply> {
         let order = path.strip_prefix(SESSIONS).and_then(|rest| rest.rsplit_once('/'));
         let Some((session, action)) = order else {
             return json_error(404, "not_found", "there is no such endpoint");
@@ -74,12 +78,19 @@ impl Worker {
         let (state, order, note) = match action {
             "pause" => ("paused", Order::Pause { reason: String::new() }, "it is paused already"),
             "resume" => ("active", Order::Resume, "it is not paused"),
+            "inject" => {
+                let Some(message) = asked.message.filter(|message| !message.is_empty()) else {
+                    return json_error(422, "schema_violation", "`message` says what the agent is told");
+                };
+                let state = if self.shared.pauses.is_paused(run) { "paused" } else { "active" };
+                (state, Order::Inject { message }, "")
+            }
             _ => {
                 let message = asked.message.as_deref().unwrap_or("an operator has stopped this session");
                 ("active", Order::Reject { message: message.to_owned() }, "it is not paused")
             }
         };
-        let changed = self.shared.obedience.order(run, session, &order);
+        let changed = self.shared.obedience.order(run, session, operator, order);
         let mut answer = json!({ "session_id": session, "state": state });
         // With several processes, it may be another one that knows of the pause.
         if !changed && self.shared.fleet.is_none() {
@@ -101,3 +112,5 @@ impl Worker {
 }
 
 const MAX_ORDER: usize = 64 << 10;
+/// The order that decides nothing about calls that are held.
+const INJECT: &str = "/inject";

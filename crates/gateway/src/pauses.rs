@@ -100,6 +100,11 @@ impl Pauses {
         self.lock().get(&session).map_or(0, |pause| pause.since.millis_until(now))
     }
 
+    /// Whether nobody has decided about a session yet.
+    pub(crate) fn is_paused(&self, session: RunName) -> bool {
+        self.lock().contains_key(&session)
+    }
+
     /// Whether any of a session's calls is held here.
     pub(crate) fn holds(&self, session: RunName) -> bool {
         self.lock().get(&session).is_some_and(|pause| pause.decision.receiver_count() > 0)

@@ -25,7 +25,7 @@ use crate::identity::Tenants;
 use crate::joining::{Mailbox, join};
 use crate::journal::{Entry, Journal};
 use crate::meaning::Meaning;
-use crate::obey::Obedience;
+use crate::obey::{Obedience, Said};
 use crate::observe::{Observing, Running};
 use crate::orders::Orders;
 use crate::pauses::Pauses;
@@ -155,7 +155,12 @@ impl Shared {
     /// Hears what another process says.
     pub(crate) fn hear(&self, heard: Heard) {
         match heard {
-            Heard::Order { message, is_old } => self.obedience.hear(&message, is_old),
+            Heard::Order { place, message, is_old } => {
+                if let Some(said) = Said::read(&message) {
+                    self.obedience.hear(&said, is_old);
+                    self.agreed.hear_order(said.elsewhere(place, is_old));
+                }
+            }
             Heard::Setting { name, value } => {
                 take_over_switch(self, &value);
                 self.agreed.hear(name, &value);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loopbreaker::Timestamp;
 use loopbreaker_budget::{Actual, Ledger, Quantity, Reservation};
-use loopbreaker_fleet::{Aftermath, AttemptOver, ChargeOver, Link};
+use loopbreaker_fleet::{Aftermath, ChargeOver, Link};
 
 use crate::identical::Attempt;
 
@@ -60,7 +60,18 @@ impl Ticket {
         self.attempts.iter_mut().for_each(Attempt::take_back);
         if let Some(common) = &mut self.common {
             common.over.attempts.iter_mut().for_each(|attempt| attempt.taken_back = true);
+            common.over.missed.clear();
         }
+    }
+
+    /// Attempts of this request, counted by this process. Where the others could not be asked, they are told of those that
+    /// count.
+    pub(crate) fn attempted(&mut self, attempts: Vec<Attempt>) {
+        if let Some(common) = &mut self.common {
+            let mut counted = attempts.iter().map(Attempt::counts);
+            common.over.missed.retain(|_| counted.next().unwrap_or(true));
+        }
+        self.attempts = attempts;
     }
 
     /// Takes out that the transcript was refused: the others must know before its client comes back.
@@ -81,11 +92,6 @@ impl Common {
     pub(crate) fn new(link: Arc<Link>, tenant: u64, is_reserved: bool) -> Self {
         let over = Aftermath { tenant, ..Aftermath::default() };
         Self { link, over, quantities: Vec::new(), is_reserved }
-    }
-
-    /// An attempt that was counted there.
-    pub(crate) fn attempted(&mut self, attempt: AttemptOver) {
-        self.over.attempts.push(attempt);
     }
 
     /// A charge that was reserved there, or would have been.

@@ -94,7 +94,7 @@ impl Scribe<'_> {
         for session in self.shared.hitl.paused_before(self.now - self.shared.pause_timeout) {
             // A pause never becomes an approval by itself.
             let message = "nobody decided in time, so the pause became a rejection".to_owned();
-            self.give_order(session, "system", Order::Reject { message })?;
+            self.give_order(session, "system", Order::Reject { message }, false)?;
         }
         for (trace, tenant, session) in self.shared.orphans.due(self.now) {
             let known = self.store.tenant(&tenant)?;

@@ -67,7 +67,8 @@ pub struct Pause {
     pub reason: String,
 }
 
-/// Told of every order that took effect: the gateway holds and releases calls by it.
+/// Told of every order that took effect, and again when its words are handed out: the gateway holds and releases calls by
+/// it.
 pub type Observer = Arc<dyn Fn(&OrderGiven) + Send + Sync>;
 
 /// An order that took effect.
@@ -84,6 +85,9 @@ pub struct OrderGiven {
     /// Whether another process was told it, and this one has only read of it.
     #[serde(skip, default = "elsewhere")]
     pub is_elsewhere: bool,
+    /// Whether its words have just been handed out to the agent, by the guard or in the answer to a log.
+    #[serde(default)]
+    pub is_handed_out: bool,
 }
 
 /// What is read was written by somebody else.

@@ -119,7 +119,7 @@ impl Scribe<'_> {
         let (severity, log) = self.keep(place, &tenant_name, log, false, true)?;
         if asks {
             let reason = "the agent asked for a person".to_owned();
-            self.give_order(id, "system", Order::Pause { reason })?;
+            self.give_order(id, "system", Order::Pause { reason }, false)?;
         }
         let control = self.control_for(id, is_last)?;
         let session_id = self.live(id)?.row.name.clone();

@@ -112,6 +112,7 @@ impl Shared {
             operator: pause.operator.clone(),
             order: Order::Pause { reason: pause.reason.clone() },
             is_elsewhere: false,
+            is_handed_out: false,
         };
         self.hitl.set_pause(session.id, Some(pause));
         self.hitl.tell(&given);
@@ -300,7 +301,7 @@ impl Observatory {
                         return Ok(Err(OrderRefused::HistoryElsewhere));
                     }
                 }
-                scribe.give_order(session.id, &operator, order).map(Ok)
+                scribe.give_order(session.id, &operator, order, false).map(Ok)
             })
             .await
     }

@@ -32,8 +32,15 @@ pub enum OrderRefused {
 }
 
 impl Scribe<'_> {
-    /// Gives an order to a session. What is asked for already is not done twice.
-    pub(crate) fn give_order(&mut self, session: i64, operator: &str, order: Order) -> Stored<Given> {
+    /// Gives an order to a session. What is asked for already is not done twice. `is_elsewhere` says whether it was given
+    /// at another process, whose gateway has told ours.
+    pub(crate) fn give_order(
+        &mut self,
+        session: i64,
+        operator: &str,
+        order: Order,
+        is_elsewhere: bool,
+    ) -> Stored<Given> {
         let row = self.live(session)?.row.clone();
         let pause = self.pause_of(session);
         let before = row.state(pause.is_some()).to_owned();
@@ -89,7 +96,8 @@ impl Scribe<'_> {
             session_id: row.name.clone(),
             operator: operator.to_owned(),
             order,
-            is_elsewhere: false,
+            is_elsewhere,
+            is_handed_out: false,
         };
         self.drafts.push(Draft {
             topic: Topic::Hitl,
@@ -101,8 +109,10 @@ impl Scribe<'_> {
         if before != state {
             self.change(session)?;
         }
-        let shared = Arc::clone(self.shared);
-        self.effects.push(Box::new(move || shared.hitl.tell(&given)));
+        if !is_elsewhere {
+            let shared = Arc::clone(self.shared);
+            self.effects.push(Box::new(move || shared.hitl.tell(&given)));
+        }
         Ok(Given { session_id: row.name, state, note: None })
     }
 
@@ -124,14 +134,36 @@ impl Scribe<'_> {
             let told = &self.told;
             let open = |number: i64, order: &Order| fits(order) && !told.contains(&number);
             let Some((number, order)) = self.shared.hitl.find_order(session, open) else { return Ok(None) };
-            let was_there = self.store.remove_order(number)?;
-            self.told.push(number);
-            let shared = Arc::clone(self.shared);
-            self.effects.push(Box::new(move || shared.hitl.delivered(session, number)));
-            if was_there {
+            if self.take_order(session, number)? {
+                self.tell_handed_out(session, order.clone())?;
                 return Ok(Some(order));
             }
         }
+    }
+
+    /// Takes an order away that is handed out; says whether it was still there.
+    pub(crate) fn take_order(&mut self, session: i64, number: i64) -> Stored<bool> {
+        let was_there = self.store.remove_order(number)?;
+        self.told.push(number);
+        let shared = Arc::clone(self.shared);
+        self.effects.push(Box::new(move || shared.hitl.delivered(session, number)));
+        Ok(was_there)
+    }
+
+    /// Whoever has the same order in a log of its own need not hand it out any more.
+    fn tell_handed_out(&mut self, session: i64, order: Order) -> Stored<()> {
+        let row = &self.live(session)?.row;
+        let given = OrderGiven {
+            tenant: row.tenant_name.clone(),
+            session_id: row.name.clone(),
+            operator: String::new(),
+            order,
+            is_elsewhere: false,
+            is_handed_out: true,
+        };
+        let shared = Arc::clone(self.shared);
+        self.effects.push(Box::new(move || shared.hitl.tell(&given)));
+        Ok(())
     }
 
     /// Writes a deed into the audit log.

@@ -122,7 +122,7 @@ impl Observatory {
     ) -> bool {
         self.hand_over(move |scribe| {
             let id = scribe.session_named(&tenant, &session)?;
-            scribe.give_order(id, operator, order).map(drop)
+            scribe.give_order(id, operator, order, false).map(drop)
         })
     }
 

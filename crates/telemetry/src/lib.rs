@@ -23,7 +23,7 @@ mod trace_context;
 
 pub use log::{Level, Log, LogFormat};
 pub use mask::mask;
-pub use metrics::{CacheUse, Held, Metrics, ReloadResult, Resume, SpanResult, UpstreamError};
+pub use metrics::{CacheUse, Held, Metrics, ReloadResult, Resume, SpanResult, Unit, UpstreamError};
 pub use part::{Degraded, Part};
 pub use record::{Check, Dialect, FindingNote, Mode, Record, TenantClass, Tokens};
 pub use spans::{SettingProblem, SpanSettings, Spans};

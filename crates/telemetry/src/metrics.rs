@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use loopbreaker::{Action, Kind, Severity};
 
-pub use label::{CacheUse, ReloadResult, Resume, SpanResult, UpstreamError};
+pub use label::{CacheUse, ReloadResult, Resume, SpanResult, Unit, UpstreamError};
 
 use crate::part::Part;
 use crate::record::{Dialect, Mode, Record, TenantClass, Tokens};
@@ -37,6 +37,7 @@ pub struct Metrics {
     degraded: [AtomicBool; Part::COUNT],
     degraded_total: Counters<{ Part::COUNT }>,
     upstream_errors: Counters<{ UpstreamError::COUNT }>,
+    overspent: Counters<{ Unit::COUNT }>,
     reloads: Counters<{ ReloadResult::COUNT }>,
     resumes: Counters<{ Resume::COUNT }>,
     cache: Counters<{ CacheUse::COUNT }>,
@@ -115,6 +116,12 @@ impl Metrics {
         add(&self.upstream_errors[reason.index()], 1);
     }
 
+    /// Counts what was spent beyond a budget while the processes that share it could not ask each other; dollars in
+    /// millionths.
+    pub fn overspent(&self, unit: Unit, amount: u64) {
+        add(&self.overspent[unit.index()], amount);
+    }
+
     /// Counts a panic that was caught.
     pub fn panicked(&self) {
         add(&self.panics, 1);
@@ -184,6 +191,7 @@ impl Default for Metrics {
             degraded: Default::default(),
             degraded_total: Default::default(),
             upstream_errors: Default::default(),
+            overspent: Default::default(),
             reloads: Default::default(),
             resumes: Default::default(),
             cache: Default::default(),

@@ -1,8 +1,19 @@
--- What is left to write when a request is over, or when its verdict is known; its attempts aside, which need no script.
+-- What is left to write when a request is over, or when its verdict is known; that its attempts are over needs no script.
+
+-- Attempts that were made while nobody could be asked.
+for _ = 1, take_number() do
+  local seen, window, id, ago = prefix .. 'w:' .. take(), take_number(), take(), take_number()
+  if ago < window then
+    redis.call('ZADD', seen, now - ago, id)
+    redis.call('PEXPIRE', seen, window)
+  end
+end
 
 -- What was reserved, and what was really used. What was estimated too low counts from now on.
-for _ = 1, take_number() do
+local excesses = {}
+for index = 1, take_number() do
   local key, window, estimate, actual, at = prefix .. 'b:' .. take(), take_number(), take_number(), take_number(), take_number()
+  local limit = tonumber(take())
   local is_kept = redis.call('EXISTS', key) == 1
   local counter = load_counter(key, window)
   local late = math.max(0, actual - estimate)
@@ -14,17 +25,22 @@ for _ = 1, take_number() do
   end
   if late > 0 then count(counter, late, window) end
   if is_kept or late > 0 then save_counter(key, counter, window) end
+  -- Where nobody could be asked, more may have been spent than there was.
+  excesses[index] = limit and math.max(0, math.min(late, counter.u - limit)) or 0
 end
 
 -- A transcript that was refused. When it changes, the session is judged by what it shows then.
 local refused = take()
 if refused ~= '' then
-  local tip, lasts = take(), take_number()
+  local account, tip, lasts = take(), take(), take_number()
   local session = load_session(refused)
-  if session then
-    session.r, session.k = { tip, now + lasts, false }, nil
-    save_session(refused, session)
+  if not session then
+    -- It began while nobody could be asked, or was lost. This transcript is not the first of it.
+    session = { a = account, t = { tip }, f = '' }
+    ends_at(tip, refused)
   end
+  session.r, session.k = { tip, now + lasts, false }, nil
+  save_session(refused, session)
 end
 
 -- Loops that were found only after the session had been asked about.
@@ -60,4 +76,4 @@ if answered ~= '' then
   if window ~= '' then redis.call('SET', prefix .. 'v:' .. answer, window, 'PX', SESSION_TTL) end
   ends_at(answer, answered)
 end
-return now
+return excesses

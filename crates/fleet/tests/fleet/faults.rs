@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use loopbreaker_fleet::{Aftermath, ChargeOver, Fleet, SharedKey};
+use loopbreaker_fleet::{
+    After, Aftermath, Ask, AttemptMissed, AttemptOver, ChargeOver, Fleet, Overspent, SharedKey, Unit,
+};
 
 use super::server::{Cluster, Redis, wait};
-use super::{Process, charge, transcript, until};
+use super::{Process, attempt, charge, refused, transcript, until, used};
 
 /// What a busy machine may add to a limit before it is somebody's fault.
 const SLACK: Duration = Duration::from_millis(250);
@@ -78,16 +80,114 @@ const OUT_OF_MEMORY: (&[&str], &[&str]) =
 
 /// Three requests are over that have used what nobody could reserve.
 fn spend_five_three_times(one: &Process) {
-    let used = ChargeOver {
-        counter: SharedKey::new(9, None),
-        window_millis: Some(60_000),
-        estimate: 0,
-        actual: 5,
-        at: 0,
-    };
     for _ in 0..3 {
-        one.link.leave(Aftermath { tenant: 1, charges: vec![used.clone()], ..Aftermath::default() });
+        one.link.leave(Aftermath { tenant: 1, charges: vec![used(9, 100, 5)], ..Aftermath::default() });
     }
+}
+
+#[tokio::test]
+async fn attempts_and_refusals_of_the_time_without_redis_are_known_everywhere_when_it_is_back() {
+    // Once with what it had, once without.
+    for arguments in [["--appendonly", "yes"].as_slice(), &[]] {
+        let mut redis = Redis::with(arguments);
+        let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+        let sent = |id: u64| Ask { attempts: vec![attempt(5, id)], ..transcript(1, &[10]) };
+        let kept = one.ask(&sent(1)).await.attempts[0] * u32::from(!arguments.is_empty());
+        redis.kill();
+        until_lost(&one).await;
+        let window = SharedKey::new(5, None);
+        let missed = |id, age| AttemptMissed {
+            window: window.clone(),
+            window_millis: 60_000,
+            id,
+            made: Instant::now().checked_sub(Duration::from_secs(age)).unwrap(),
+        };
+        for (id, age) in [(2, 0), (3, 59), (4, 61)] {
+            one.link.leave(Aftermath { tenant: 1, missed: vec![missed(id, age)], ..Aftermath::default() });
+        }
+        one.link.leave(Aftermath { tenant: 1, refused: refused(20, 22, 60_000), ..Aftermath::default() });
+        redis.start_again();
+        other.wait_until_there().await;
+        let asks = Ask { is_loop: true, ..transcript(1, &[20, 21, 22]) };
+        let started = Instant::now();
+        while !matches!(other.link.ask(&asks).await, Some(told) if matches!(told.after, After::Refuse(_))) {
+            assert!(started.elapsed() < Duration::from_secs(30), "the refusal is not known: {arguments:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(other.ask(&asks).await.key, 20, "it is still the same session");
+        let counted = other.ask(&sent(9)).await.attempts;
+        assert_eq!(counted, [kept + 2 + 1], "those that are in the window, and this one: {arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_that_ends_while_redis_is_away_is_on_its_way_no_more_when_it_is_back() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    let sampled = |id| Ask {
+        attempts: vec![loopbreaker_fleet::AttemptAsk { once_in_flight: true, ..attempt(5, id) }],
+        ..transcript(1, &[10])
+    };
+    assert_eq!(one.ask(&sampled(1)).await.attempts, [1]);
+    redis.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    until_lost(&one).await;
+    let over = AttemptOver { window: SharedKey::new(5, None), id: 1, taken_back: false };
+    one.link.leave(Aftermath { tenant: 1, attempts: vec![over], ..Aftermath::default() });
+    redis.command(&["REPLICAOF", "NO", "ONE"]);
+    one.wait_until_there().await;
+    let on_their_way = "return #redis.call('KEYS', 'lb:*:f:*')";
+    wait(|| redis.command(&["EVAL", on_their_way, "0"]) == "0");
+    assert_eq!(one.ask(&sampled(2)).await.attempts, [2]);
+}
+
+#[tokio::test]
+async fn a_reservation_whose_request_ended_while_redis_was_away_is_settled_when_it_is_back() {
+    // Once with what it had, once without: then what was really used is all that counts.
+    for arguments in [["--appendonly", "yes"].as_slice(), &[]] {
+        let mut redis = Redis::with(arguments);
+        let one = Process::join(&redis.url()).await;
+        let mut ask = transcript(1, &[10]);
+        ask.charges = vec![charge(9, 100, 80)];
+        let reserved = one.ask(&ask).await;
+        redis.kill();
+        until_lost(&one).await;
+        let settled = ChargeOver { estimate: 80, at: reserved.at, ..used(9, 100, 7) };
+        one.link.leave(Aftermath { tenant: 1, charges: vec![settled], ..Aftermath::default() });
+        redis.start_again();
+        one.wait_until_there().await;
+        ask.charges[0].estimate = 0;
+        let started = Instant::now();
+        while one.ask(&ask).await.standings[0].used != 7 {
+            assert!(started.elapsed() < Duration::from_secs(30), "it is not settled: {arguments:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_spent_beyond_a_budget_while_redis_was_away_is_told_exactly_once() {
+    let mut redis = Redis::with(&["--appendonly", "yes"]);
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let mut ask = transcript(1, &[10]);
+    ask.charges = vec![charge(9, 20, 5)];
+    assert!(one.ask(&ask).await.is_reserved);
+    redis.kill();
+    for process in [&one, &other] {
+        until_lost(process).await;
+        // Each of them lets 15 more through: all that it knows to be left.
+        for actual in [10, 5] {
+            let charges = vec![used(9, 20, actual)];
+            process.link.leave(Aftermath { tenant: 1, charges, ..Aftermath::default() });
+        }
+    }
+    redis.start_again();
+    ask.charges[0].estimate = 0;
+    let told = || -> Vec<Overspent> {
+        [&one, &other].iter().flat_map(|process| process.overspent.lock().unwrap().clone()).collect()
+    };
+    until(|| !told().is_empty()).await;
+    assert_eq!(told(), [Overspent { unit: Unit::Requests, amount: 15 }]);
+    assert_eq!(one.ask(&ask).await.standings[0].used, 35);
 }
 
 /// Asks in the background, so that a dead connection is noticed.

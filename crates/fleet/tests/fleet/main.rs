@@ -9,9 +9,12 @@ mod together;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use loopbreaker_fleet::{Ask, AttemptAsk, ChargeAsk, Fleet, Heard, Link, Options, Place, Told};
+use loopbreaker_fleet::{
+    Ask, AttemptAsk, ChargeAsk, ChargeOver, Fleet, Heard, Link, News, Options, Overspent, Place, Refused,
+    SharedKey, Told, Unit,
+};
 
 /// One process of a fleet.
 pub(crate) struct Process {
@@ -21,6 +24,8 @@ pub(crate) struct Process {
     pub(crate) heard: Arc<Mutex<Vec<Heard>>>,
     /// What it was told of the state: why it is away, or that it is back.
     pub(crate) states: Arc<Mutex<Vec<Option<String>>>>,
+    /// What was too much, as far as it was told.
+    pub(crate) overspent: Arc<Mutex<Vec<Overspent>>>,
 }
 
 /// Long enough that a busy machine is not taken for a dead Redis.
@@ -38,7 +43,8 @@ impl Process {
         let origin = ORIGIN.fetch_add(1, Ordering::Relaxed);
         let (heard, states) =
             (Arc::<Mutex<Vec<Heard>>>::default(), Arc::<Mutex<Vec<Option<String>>>>::default());
-        let (ears, eyes) = (Arc::clone(&heard), Arc::clone(&states));
+        let overspent = Arc::<Mutex<Vec<Overspent>>>::default();
+        let (ears, eyes, purse) = (Arc::clone(&heard), Arc::clone(&states), Arc::clone(&overspent));
         let (fleet, secret) = Fleet::join(Options {
             url: url.to_owned(),
             roots: None,
@@ -46,11 +52,15 @@ impl Process {
             secret: [origin as u8; 32],
             origin,
             listener: Arc::new(move |what| ears.lock().unwrap().push(what)),
-            watcher: Box::new(move |state| eyes.lock().unwrap().push(state.map(str::to_owned))),
+            watcher: Box::new(move |news| match news {
+                News::Away(reason) => eyes.lock().unwrap().push(Some(reason.to_owned())),
+                News::Back => eyes.lock().unwrap().push(None),
+                News::Overspent(too_much) => purse.lock().unwrap().push(too_much),
+            }),
         })
         .unwrap();
         let link = fleet.link();
-        Self { fleet, secret, link, heard, states }
+        Self { fleet, secret, link, heard, states, overspent }
     }
 
     pub(crate) async fn wait_until_there(&self) {
@@ -93,6 +103,24 @@ pub(crate) fn transcript(tenant: u64, links: &[u128]) -> Ask {
 
 pub(crate) fn attempt(key: u128, id: u64) -> AttemptAsk {
     AttemptAsk { key, by_session: false, window_millis: 60_000, id, once_in_flight: false }
+}
+
+/// So much was used of a budget although nobody could be asked.
+pub(crate) fn used(key: u128, limit: u64, actual: u64) -> ChargeOver {
+    ChargeOver {
+        counter: SharedKey::new(key, None),
+        window_millis: Some(60_000),
+        estimate: 0,
+        actual,
+        at: 0,
+        unit: Unit::Requests,
+        limit: Some(limit),
+    }
+}
+
+/// A transcript that is refused for so long.
+pub(crate) fn refused(session: u128, tip: u128, millis: u64) -> Option<Refused> {
+    Some(Refused { session, account: session, tip, until: Instant::now() + Duration::from_millis(millis) })
 }
 
 pub(crate) fn charge(key: u128, amount: u64, estimate: u64) -> ChargeAsk {

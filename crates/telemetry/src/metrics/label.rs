@@ -54,6 +54,7 @@ label!(ReloadResult: Loaded, Refused);
 label!(Resume: Hit, Miss);
 label!(CacheUse: Hit, Miss, Stored);
 label!(SpanResult: Exported, Failed, Dropped);
+label!(Unit: Requests, Tokens, Usd);
 
 /// What tokens are priced as, in the order of the fields of [`Tokens`](crate::Tokens).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +108,28 @@ impl UpstreamError {
             Self::Broken => "broken",
             Self::ServerError => "server_error",
             Self::BreakerOpen => "breaker_open",
+        }
+    }
+}
+
+/// What budgets are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Requests.
+    Requests,
+    /// Tokens.
+    Tokens,
+    /// US dollars, counted in millionths.
+    Usd,
+}
+
+impl Unit {
+    /// The unit's name in labels.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Tokens => "tokens",
+            Self::Usd => "usd",
         }
     }
 }

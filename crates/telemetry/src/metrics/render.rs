@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use loopbreaker::{Action, Kind, Severity};
 
 use super::histogram::Histogram;
-use super::label::{CacheUse, Label, ReloadResult, Resume, SpanResult, TokenKind, UpstreamError};
+use super::label::{CacheUse, Label, ReloadResult, Resume, SpanResult, TokenKind, Unit, UpstreamError};
 use super::process::Resources;
 use super::{Counters, Metrics, finding_index};
 use crate::decimal::Decimal;
@@ -107,6 +107,13 @@ fn health(page: &mut Page, metrics: &Metrics) {
     let name = "loopbreaker_upstream_errors_total";
     let help = "Requests that a provider did not answer properly.";
     page.counters::<UpstreamError, _>(name, help, "reason", &metrics.upstream_errors);
+    let name = "loopbreaker_overspent_total";
+    page.counter(name, "What was spent beyond a budget while shared state was away.");
+    for unit in Unit::ALL {
+        let digits = if *unit == Unit::Usd { 6 } else { 0 };
+        let units = metrics.overspent[unit.index()].load(Relaxed);
+        page.sample(name, &[("unit", unit.name())], Decimal { units, digits });
+    }
     let name = "loopbreaker_config_reloads_total";
     let help = "Attempts to load the config again.";
     page.counters::<ReloadResult, _>(name, help, "result", &metrics.reloads);
