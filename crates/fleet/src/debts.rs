@@ -16,6 +16,8 @@ pub(crate) struct Debts {
     over: Vec<(u64, AttemptOver)>,
     /// The last refusal of each session.
     refused: HashMap<(u64, u128), Refused>,
+    /// The most strikes of each loop of each session.
+    strikes: HashMap<(u64, u128), Vec<(u128, u32)>>,
     forgotten: u64,
 }
 
@@ -38,8 +40,18 @@ impl Debts {
         self.forgotten += add(&mut self.missed, tenant, &aftermath.missed);
         self.forgotten += add(&mut self.over, tenant, &aftermath.attempts);
         if let Some(refused) = aftermath.refused {
-            if self.refused.len() < Self::MAX || self.refused.contains_key(&(tenant, refused.session)) {
-                self.refused.insert((tenant, refused.session), refused);
+            let key = (tenant, refused.session);
+            self.strikes.remove(&key);
+            if has_room(&self.refused, &key) {
+                self.refused.insert(key, refused);
+            } else {
+                self.forgotten += 1;
+            }
+        }
+        if let Some((session, strikes)) = &aftermath.strikes {
+            let key = (tenant, *session);
+            if has_room(&self.strikes, &key) {
+                raise(self.strikes.entry(key).or_default(), strikes);
             } else {
                 self.forgotten += 1;
             }
@@ -86,6 +98,12 @@ impl Debts {
             refused: Some(refused),
             ..Aftermath::default()
         }));
+        // Behind the refusals, each of which forgets the strikes before it.
+        parts.extend(self.strikes.drain().map(|((tenant, session), strikes)| Aftermath {
+            tenant,
+            strikes: Some((session, strikes)),
+            ..Aftermath::default()
+        }));
         parts
     }
 
@@ -101,6 +119,25 @@ fn add<T: Clone>(all: &mut Vec<(u64, T)>, tenant: u64, more: &[T]) -> u64 {
     all.extend(more[..fits].iter().map(|one| (tenant, one.clone())));
     (more.len() - fits) as u64
 }
+
+fn has_room<T>(all: &HashMap<(u64, u128), T>, key: &(u64, u128)) -> bool {
+    all.len() < Debts::MAX || all.contains_key(key)
+}
+
+/// Keeps the higher of two counts of strikes, and the newest loops of those that are too many.
+fn raise(kept: &mut Vec<(u128, u32)>, shown: &[(u128, u32)]) {
+    for (identity, strikes) in shown {
+        match kept.iter_mut().find(|(known, _)| known == identity) {
+            Some((_, most)) => *most = (*most).max(*strikes),
+            None => kept.push((*identity, *strikes)),
+        }
+    }
+    let many = kept.len().saturating_sub(MAX_STRIKES);
+    kept.drain(..many);
+}
+
+/// As many loops of a session as Redis remembers.
+const MAX_STRIKES: usize = 8;
 
 fn by_tenant<T>(all: impl Iterator<Item = (u64, T)>) -> HashMap<u64, Vec<T>> {
     let mut sorted: HashMap<u64, Vec<T>> = HashMap::new();
@@ -155,6 +192,22 @@ mod tests {
         taken.sort_unstable();
         assert_eq!(taken, [(1, 15), (2, 1)]);
         assert!(debts.take().is_empty());
+    }
+
+    #[test]
+    fn the_most_strikes_of_a_loop_are_owed_and_none_from_before_a_refusal() {
+        let mut debts = Debts::default();
+        let struck = |session: u128, strikes: &[(u128, u32)]| Aftermath {
+            tenant: 1,
+            strikes: Some((session, strikes.to_vec())),
+            ..Aftermath::default()
+        };
+        debts.owe(&struck(5, &[(70, 3)]));
+        debts.owe(&struck(5, &[(70, 2), (71, 1)]));
+        debts.owe(&struck(6, &[(70, 4)]));
+        debts.owe(&refused(6, 60, Duration::from_secs(60)));
+        let strikes: Vec<_> = debts.take().into_iter().filter_map(|part| part.strikes).collect();
+        assert_eq!(strikes, [(5, vec![(70, 3), (71, 1)])]);
     }
 
     #[test]

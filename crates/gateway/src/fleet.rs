@@ -61,27 +61,21 @@ impl Asked {
         case: &Case<'_>,
         attempts: &[(u128, AttemptKind)],
     ) -> Self {
-        let (place, session) = match &case.whose {
-            Whose::Named { key, name } => (Place::Named { key: key.0, name: name.to_string() }, *key),
+        let place = match &case.whose {
+            Whose::Named { key, name } => Place::Named { key: key.0, name: name.to_string() },
             Whose::Transcript { anchor, chain, tails } => {
                 let found = shared.sessions.find(*anchor, chain, tails);
                 let is_known = !found.is_new || found.key != found.account;
-                let place = Place::Transcript {
+                Place::Transcript {
                     anchor: *anchor,
                     links: chain.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
                     tails: tails.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
                     known: is_known.then_some((found.key.0, found.account.0)),
-                };
-                (place, found.key)
+                }
             }
         };
-        let strikes = case.loops().map(|ruled| {
-            // What this process kept while the others could not be asked may be more than they know.
-            let identity = ruled.finding.identity.short();
-            let kept = shared.sessions.with(session, |session| session.kept(identity));
-            (identity, ruled.strikes.max(kept.unwrap_or(0)))
-        });
-        let strikes: Vec<(u128, u32)> = strikes.collect();
+        let strikes: Vec<(u128, u32)> =
+            case.loops().map(|ruled| (ruled.finding.identity.short(), ruled.strikes)).collect();
         let attempts = attempts.iter().map(|(key, kind)| AttemptAsk {
             key: *key,
             by_session: kind.by_session,
@@ -168,11 +162,14 @@ impl Asked {
         let is_reserved = self.told.as_ref().is_some_and(|told| told.is_reserved);
         let mut common = Common::new(Arc::clone(&self.link), self.ask.tenant, is_reserved);
         let session = |by_session: bool| by_session.then_some(&*case.account_name);
-        if let Some(told) = &self.told {
-            let strikes = self.strikes(told, case);
-            if self.ask.thread.is_some() && !strikes.is_empty() {
-                common.over.strikes = Some((case.located.key.0, strikes));
-            }
+        let strikes = match &self.told {
+            // The others have learnt of them by the question.
+            Some(_) if self.ask.thread.is_none() => Vec::new(),
+            Some(told) => self.strikes(told, case),
+            None => case.loops().map(|ruled| (ruled.finding.identity.short(), ruled.strikes)).collect(),
+        };
+        if !strikes.is_empty() {
+            common.over.strikes = Some((case.located.key.0, strikes));
         }
         for attempt in &self.ask.attempts {
             let (window, id) = (SharedKey::new(attempt.key, session(attempt.by_session)), attempt.id);

@@ -82,6 +82,9 @@ impl Obedience {
 
     /// Does what the log says that an operator ordered.
     pub(crate) fn carry_out(&self, given: &OrderGiven) {
+        if given.is_handed_out && !self.must_be_told_elsewhere() {
+            return;
+        }
         let run = RunName::of(&given.tenant, &given.session_id);
         if !given.is_elsewhere {
             let said = Said {

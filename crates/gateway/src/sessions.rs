@@ -159,12 +159,6 @@ impl Session {
         shown
     }
 
-    /// The strikes of a loop that are kept.
-    pub(crate) fn kept(&self, identity: u128) -> u32 {
-        let strikes = self.trouble.iter().flat_map(|trouble| &trouble.strikes);
-        strikes.filter(|(known, _)| *known == identity).map(|(_, kept)| *kept).max().unwrap_or(0)
-    }
-
     /// What an earlier refusal means for this transcript.
     pub(crate) fn after_refusal(&mut self, tip: u128, now: Timestamp) -> AfterRefusal {
         match self.trouble.as_mut().and_then(|trouble| trouble.refused.as_mut()) {

@@ -1,5 +1,7 @@
 //! Three gateways and a real Redis, alone or as a cluster: together they do what one does.
 
+mod away;
+mod orders;
 mod secure;
 mod settings;
 mod threads;
@@ -256,61 +258,6 @@ fn words_for_a_session_reach_its_model_wherever_it_calls_next() {
             .iter()
             .any(|sent| String::from_utf8_lossy(&sent.body).contains("look at the log"))
     });
-}
-
-#[test]
-fn while_redis_is_away_requests_go_on_at_once_and_afterwards_all_is_as_before() {
-    let mut redis = Redis::start();
-    let config = format!(
-        "state: \"{}\"\npolicies: [{{ id: p, spec: {{ rules: [{{ id: r, key: tenant, requests: 40, period: 1h }}] }} }}]",
-        redis.url()
-    );
-    let labs: Vec<Lab> = (0..2).map(|_| Bench::new().config(&config).start()).collect();
-    for lab in &labs {
-        until("it has found Redis", || is_whole(lab));
-    }
-    let ask = |lab: &Lab, words: &str| lab.chat(&[], question(words)).status;
-    assert_eq!([ask(&labs[0], "one"), ask(&labs[1], "two")], [200, 200]);
-    redis.kill();
-    for turn in 0..10 {
-        assert_eq!(ask(&labs[turn % 2], &format!("away {turn}")), 200);
-    }
-    assert_eq!(labs[0].metric("loopbreaker_degraded{part=\"state\"}"), 1.0);
-    let ready = labs[0].get("/readyz");
-    assert_eq!(ready.status, 200);
-    assert!(ready.text().contains("state"), "{}", ready.text());
-    redis.start_again();
-    for lab in &labs {
-        until("it has found Redis again", || is_whole(lab));
-    }
-    // What was used while it was away is counted: ten of forty are gone, and Redis has forgotten the first two.
-    let mut through = 0;
-    let started = Instant::now();
-    for turn in 0.. {
-        match ask(&labs[turn % 2], &format!("back {turn}")) {
-            200 => through += 1,
-            429 => break,
-            other => panic!("{other}"),
-        }
-        assert!(started.elapsed() < Duration::from_secs(30));
-    }
-    assert!((28..=32).contains(&through), "{through} got through");
-}
-
-#[test]
-fn a_redis_that_stands_still_holds_nobody_up() {
-    let redis = Redis::start();
-    let lab = Bench::new().config(&format!("state: \"{}\"", redis.url())).start();
-    until("it has found Redis", || is_whole(&lab));
-    redis.signal("STOP");
-    let began = Instant::now();
-    for turn in 0..50 {
-        assert_eq!(lab.chat(&[], question(&format!("turn {turn}"))).status, 200);
-    }
-    // The first few wait for 5 ms each, the others do not even try.
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-    redis.signal("CONT");
-    until("it has found Redis again", || is_whole(&lab));
 }
 
 #[test]
