@@ -14,6 +14,8 @@ pub struct Ask {
     /// The answer or conversation that it goes on from, where what led there is not known to this process: the loops
     /// that it shows are known only with the answer.
     pub thread: Option<u128>,
+    /// Whether that is an answer, which must have been given somewhere: what is left of it may still be on its way here.
+    pub awaits_answer: bool,
     /// Whether its transcript shows a loop, so that an earlier refusal matters.
     pub is_loop: bool,
     /// Loops that it shows, with the strikes that the transcript itself shows.
@@ -162,8 +164,13 @@ pub struct Stood {
 const MAX_EXACT: u64 = 1 << 53;
 
 impl Ask {
-    /// Writes the question down as arguments of the script.
-    pub(crate) fn write(&self, call: &mut ScriptInvocation<'_>) {
+    /// Writes the question down as arguments of the script. One that `waits` is not answered, and changes nothing, while
+    /// the answer that it goes on from is not known.
+    pub(crate) fn write(&self, call: &mut ScriptInvocation<'_>, waits: bool) {
+        match self.thread.filter(|_| waits) {
+            Some(answer) => call.arg(&bytes(answer)),
+            None => call.arg(""),
+        };
         match &self.place {
             Place::Named { key, name } => {
                 call.arg(name.as_bytes()).arg(&bytes(self.tip)).arg(&bytes(*key));
@@ -210,6 +217,18 @@ impl Ask {
             for stage in &charge.stages {
                 call.arg(*stage);
             }
+        }
+    }
+}
+
+/// An answer, or none yet.
+pub(crate) struct Reply(pub(crate) Option<Told>);
+
+impl FromRedisValue for Reply {
+    fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
+        match value {
+            Value::Array(fields) if fields.is_empty() => Ok(Self(None)),
+            told => Told::from_redis_value(told).map(Some).map(Self),
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
 use crate::after::Aftermath;
-use crate::ask::{Ask, Told};
+use crate::ask::{Ask, Reply, Told};
 use crate::desk::Desk;
 use crate::scripts::{ASK, prefix};
 use crate::server::{Connection, Server};
@@ -54,13 +54,25 @@ impl Link {
 
     /// Asks. `None` when there is no answer within the limit: whoever asks goes on with what it knows itself.
     pub async fn ask(&self, ask: &Ask) -> Option<Told> {
+        if ask.awaits_answer {
+            for pause in ON_ITS_WAY {
+                if let Some(told) = self.ask_once(ask, true).await?.0 {
+                    return Some(told);
+                }
+                tokio::time::sleep(pause).await;
+            }
+        }
+        self.ask_once(ask, false).await?.0
+    }
+
+    async fn ask_once(&self, ask: &Ask, waits: bool) -> Option<Reply> {
         let mut connection = self.connection_at_last().await?;
         let mut call = ASK.key(prefix(ask.tenant));
-        ask.write(&mut call);
-        let mut asking: std::pin::Pin<Box<dyn Future<Output = Result<Told, RedisError>> + Send>> =
+        ask.write(&mut call, waits);
+        let mut asking: std::pin::Pin<Box<dyn Future<Output = Result<Reply, RedisError>> + Send>> =
             Box::pin(async move { call.invoke_async(&mut connection).await });
         match tokio::time::timeout(self.limit, &mut asking).await {
-            Ok(Ok(told)) => Some(told),
+            Ok(Ok(reply)) => Some(reply),
             Ok(Err(error)) => {
                 self.lose(&error.to_string());
                 None
@@ -70,7 +82,7 @@ impl Link {
                 // What comes too late has been counted all the same, and must not be.
                 let (desk, ask) = (self.desk.clone(), ask.clone());
                 tokio::spawn(async move {
-                    if let Ok(told) = asking.await {
+                    if let Ok(Reply(Some(told))) = asking.await {
                         desk.leave(undone(&ask, &told));
                     }
                 });
@@ -204,6 +216,9 @@ async fn maintain(link: std::sync::Weak<Link>) {
 
 /// What is written to see whether something can be.
 const TRIED: &str = "{lb}:tried";
+/// How long an answer may be on its way here after its client has got it, before it counts as one that nobody knows.
+const ON_ITS_WAY: [Duration; 3] =
+    [Duration::from_millis(2), Duration::from_millis(5), Duration::from_millis(13)];
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 

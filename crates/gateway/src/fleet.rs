@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use loopbreaker::RedundancyRules;
+use loopbreaker::{RedundancyRules, Timestamp};
 use loopbreaker_budget::{Quantity, Standing, Window};
 use loopbreaker_fleet::{
     After, Ask, AttemptAsk, AttemptMissed, AttemptOver, ChargeAsk, ChargeOver, Decision, Link, PauseState,
@@ -88,6 +88,7 @@ impl Asked {
             place,
             tip: case.tip,
             thread: case.inspection.as_ref().and_then(|inspection| inspection.elsewhere),
+            awaits_answer: case.facts.previous_response_id.is_some(),
             is_loop: !strikes.is_empty(),
             strikes,
             attempts: attempts.collect(),
@@ -214,6 +215,10 @@ impl Asked {
         let Some(told) = &self.told else { return };
         for (identity, kept) in self.strikes(told, case) {
             shared.sessions.with(case.located.key, |session| session.strike(identity, kept));
+        }
+        if let After::Refuse(left) = told.after {
+            let until = Timestamp::from_millis(case.now.as_millis() + left);
+            shared.sessions.with(case.located.key, |session| session.refuse(case.tip, until));
         }
         case.charges.know(&shared.ledger, told, case.now);
         if told.is_approved {

@@ -1,5 +1,9 @@
 -- Everything that a request must know and change before it goes out, in one step that nobody interrupts.
 
+-- Whoever goes on from an answer comes again when that is known: it may have been given elsewhere a moment ago.
+local awaited = take()
+if awaited ~= '' and redis.call('EXISTS', prefix .. 'e:' .. awaited) == 0 then return {} end
+
 -- Whose run is it? Links and tails are hashes side by side.
 local name, tip, anchor = take(), take(), take()
 local links, tails = take(), take()

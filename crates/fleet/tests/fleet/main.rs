@@ -94,6 +94,7 @@ pub(crate) fn transcript(tenant: u64, links: &[u128]) -> Ask {
         },
         tip: links[links.len() - 1],
         thread: None,
+        awaits_answer: false,
         is_loop: false,
         strikes: Vec::new(),
         attempts: Vec::new(),

@@ -121,6 +121,31 @@ async fn of_each_session_the_windows_of_its_last_answers_are_kept() {
 }
 
 #[tokio::test]
+async fn who_goes_on_from_an_answer_waits_a_moment_for_it_and_counts_once() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let first = one.ask(&transcript(1, &[10])).await;
+    let goes_on = Ask {
+        thread: Some(900),
+        awaits_answer: true,
+        attempts: vec![attempt(5, 1)],
+        ..transcript(1, &[900, 901])
+    };
+    let asked = std::time::Instant::now();
+    let (told, ()) = tokio::join!(other.ask(&goes_on), async {
+        tokio::time::sleep(std::time::Duration::from_millis(4)).await;
+        let answered = Some(named(first.key, 900, b"calls"));
+        one.link.leave(Aftermath { tenant: 1, answered, ..Aftermath::default() });
+    });
+    assert_eq!((told.key, told.window, told.attempts), (first.key, Some(b"calls".to_vec()), vec![1]));
+    assert!(asked.elapsed() >= std::time::Duration::from_millis(4));
+    // One that nobody gives is not waited for.
+    let unknown = Ask { thread: Some(800), attempts: vec![attempt(5, 2)], ..goes_on };
+    let told = other.ask(&Ask { place: transcript(1, &[800, 801]).place, ..unknown }).await;
+    assert_eq!((told.window, told.attempts), (None, vec![2]));
+}
+
+#[tokio::test]
 async fn a_refusal_is_remembered_for_a_thread_whose_loops_are_not_known_yet() {
     let redis = Redis::start();
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
