@@ -38,17 +38,21 @@ pub(crate) struct Asked<'r> {
 }
 
 impl Visitor {
+    /// Whether nobody can tell who asks, since there are no tokens, and it is not this machine.
+    pub(crate) fn is_stranger(admin: &Admin, headers: &HeaderMap, is_local_port: bool) -> bool {
+        admin.tokens.is_empty() && !(is_local_port && is_local(headers))
+    }
+
     /// Who asks, or why they may not.
     pub(crate) fn of(admin: &Admin, secret: &Secret, asked: Asked<'_>) -> Result<Self, Box<Response<Reply>>> {
         let tenant = asked.headers.get(admin.tenant_header.as_str()).and_then(|name| name.to_str().ok());
         let tenant = tenant.map(str::trim).filter(|name| !name.is_empty()).map(Arc::from);
+        if Self::is_stranger(admin, asked.headers, asked.is_local) {
+            let message = "without tokens the API answers this machine only; set `admin.tokens`";
+            return Err(Box::new(json_error(403, "forbidden", message)));
+        }
         if admin.tokens.is_empty() {
-            return if asked.is_local && is_local(asked.headers) {
-                Ok(Self { role: Role::Operator, caller: Caller { tenant, ..Caller::local() } })
-            } else {
-                let message = "without tokens the API answers this machine only; set `admin.tokens`";
-                Err(Box::new(json_error(403, "forbidden", message)))
-            };
+            return Ok(Self { role: Role::Operator, caller: Caller { tenant, ..Caller::local() } });
         }
         let token = match asked.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes) {
             Some(value) => value.strip_prefix(b"Bearer ").and_then(|token| of_token(admin, token)),

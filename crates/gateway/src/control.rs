@@ -36,6 +36,11 @@ impl Worker {
             return self.decide(request).await;
         }
         if let Some(asset) = loopbreaker_dashboard::asset(path) {
+            let admin = &self.shared.settings().config.admin;
+            if Visitor::is_stranger(admin, request.headers(), is_local) {
+                let message = "without tokens the dashboard is for this machine only; set `admin.tokens`\n";
+                return with(403, "text/plain; charset=utf-8", message);
+            }
             return page(&request, asset);
         }
         match path {
@@ -119,7 +124,7 @@ impl Worker {
     }
 }
 
-/// A file of the dashboard. It holds no data, so nobody has to be known to get it.
+/// A file of the dashboard. It holds no data, so whoever may log in gets it.
 fn page(request: &Request<Incoming>, asset: Asset) -> Response<Reply> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return json_error(405, "method_not_allowed", "use GET");

@@ -54,6 +54,8 @@ fn a_foreign_web_page_may_not() {
     ];
     for host in hosts {
         assert_eq!(pause(&lab, &[("host", host)]), 403, "{host}");
+        let page = lab.ask("GET", "/", &[("host", host)], "");
+        assert_eq!((page.status, page.text().contains("admin.tokens")), (403, true), "{host}");
     }
     let origins = [
         "http://evil.example",
