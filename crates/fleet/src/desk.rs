@@ -264,12 +264,11 @@ impl Clerk {
     }
 
     async fn leave(&self, aftermath: Aftermath) {
-        match self.run(async |connection| aftermath.write(connection).await).await {
-            Ok(overspent) => self.desk.overspent(overspent),
-            Err(_) => {
-                self.desk.owe(&aftermath);
-                self.settle_soon();
-            }
+        if let Ok(overspent) = self.run(async |connection| aftermath.write(connection).await).await {
+            self.desk.overspent(overspent);
+        } else {
+            self.desk.owe(&aftermath);
+            self.settle_soon();
         }
     }
 

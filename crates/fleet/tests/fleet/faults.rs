@@ -105,7 +105,11 @@ async fn attempts_and_refusals_of_the_time_without_redis_are_known_everywhere_wh
         for (id, age) in [(2, 0), (3, 59), (4, 61)] {
             one.link.leave(Aftermath { tenant: 1, missed: vec![missed(id, age)], ..Aftermath::default() });
         }
-        one.link.leave(Aftermath { tenant: 1, refused: refused(20, 22, 60_000), ..Aftermath::default() });
+        one.link.leave(Aftermath {
+            tenant: 1,
+            refused: Some(refused(20, 22, 60_000)),
+            ..Aftermath::default()
+        });
         redis.start_again();
         other.wait_until_there().await;
         let asks = Ask { is_loop: true, ..transcript(1, &[20, 21, 22]) };

@@ -120,8 +120,8 @@ pub(crate) fn used(key: u128, limit: u64, actual: u64) -> ChargeOver {
 }
 
 /// A transcript that is refused for so long.
-pub(crate) fn refused(session: u128, tip: u128, millis: u64) -> Option<Refused> {
-    Some(Refused { session, account: session, tip, until: Instant::now() + Duration::from_millis(millis) })
+pub(crate) fn refused(session: u128, tip: u128, millis: u64) -> Refused {
+    Refused { session, account: session, tip, until: Instant::now() + Duration::from_millis(millis) }
 }
 
 pub(crate) fn charge(key: u128, amount: u64, estimate: u64) -> ChargeAsk {

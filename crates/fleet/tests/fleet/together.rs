@@ -151,7 +151,7 @@ async fn a_refusal_is_remembered_for_a_thread_whose_loops_are_not_known_yet() {
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
     let goes_on = Ask { thread: Some(900), ..transcript(1, &[10, 11]) };
     assert_eq!(one.ask(&goes_on).await.after, After::Judge);
-    let refused = Aftermath { tenant: 1, refused: refused(10, 11, 60_000), ..Aftermath::default() };
+    let refused = Aftermath { tenant: 1, refused: Some(refused(10, 11, 60_000)), ..Aftermath::default() };
     leave(&one, refused).await;
     assert!(matches!(other.ask(&goes_on).await.after, After::Refuse(_)));
 }
@@ -164,7 +164,7 @@ async fn strikes_are_kept_the_higher_one_wins_and_a_refusal_clears_them() {
         |tip: u128, shown| Ask { is_loop: true, strikes: vec![(77, shown)], ..transcript(1, &[10, tip]) };
     assert_eq!(one.ask(&looping(11, 2)).await.strikes, [2]);
     assert_eq!(other.ask(&looping(11, 0)).await.strikes, [2], "a compacted transcript shows fewer");
-    let refused = Aftermath { tenant: 1, refused: refused(10, 11, 400), ..Aftermath::default() };
+    let refused = Aftermath { tenant: 1, refused: Some(refused(10, 11, 400)), ..Aftermath::default() };
     leave(&one, refused).await;
     assert!(matches!(other.ask(&looping(11, 0)).await.after, After::Refuse(_)));
     let again = one.ask(&looping(11, 1)).await;
