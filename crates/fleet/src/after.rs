@@ -11,6 +11,8 @@ use crate::server::Connection;
 /// What a request leaves behind.
 #[derive(Debug, Clone, Default)]
 pub struct Aftermath {
+    /// Names it, so that it counts once however often it is written; 0 until somebody tries.
+    pub number: u64,
     /// Hash of the tenant's name.
     pub tenant: u64,
     /// Attempts that are on their way no more.
@@ -21,8 +23,8 @@ pub struct Aftermath {
     pub charges: Vec<ChargeOver>,
     /// A transcript that was refused.
     pub refused: Option<Refused>,
-    /// Loops of a session and their strikes, where they were not known when it was asked about.
-    pub strikes: Option<(u128, Vec<(u128, u32)>)>,
+    /// Loops of a session, where they were not known when it was asked about.
+    pub strikes: Option<Struck>,
     /// An answer that the next request will name.
     pub answered: Option<AnswerNamed>,
 }
@@ -79,6 +81,19 @@ impl AttemptMissed {
     }
 }
 
+/// Loops of a session that were found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Struck {
+    /// The session.
+    pub session: u128,
+    /// The session whose budget holds for it.
+    pub account: u128,
+    /// Where its transcript ends.
+    pub tip: u128,
+    /// The loops and their strikes.
+    pub loops: Vec<(u128, u32)>,
+}
+
 /// A transcript that is refused as long as it stays as it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Refused {
@@ -90,6 +105,13 @@ pub struct Refused {
     pub tip: u128,
     /// How long that holds.
     pub until: Instant,
+}
+
+impl ChargeOver {
+    /// Whether it counts no more.
+    pub(crate) fn is_past(&self) -> bool {
+        self.at == 0 && self.window_millis.is_some_and(|window| millis(self.used.elapsed()) >= window)
+    }
 }
 
 impl Refused {
@@ -120,6 +142,8 @@ pub struct ChargeOver {
     pub actual: u64,
     /// When it was reserved, by Redis's time; 0 where nobody could be asked.
     pub at: u64,
+    /// When it was used, which matters where nobody could be asked.
+    pub used: Instant,
     /// What is counted.
     pub unit: Unit,
     /// The limit, where nothing may go beyond it.
@@ -208,6 +232,7 @@ impl Aftermath {
 
     /// Writes all but the attempts that are over down as arguments of the script.
     fn write_rest(&self, call: &mut ScriptInvocation<'_>) {
+        call.arg(self.number);
         call.arg(self.missed.len());
         for attempt in &self.missed {
             call.arg(&attempt.window.0).arg(attempt.window_millis);
@@ -217,10 +242,12 @@ impl Aftermath {
         for charge in &self.charges {
             call.arg(&charge.counter.0).arg(charge.window_millis.unwrap_or(0));
             call.arg(charge.estimate).arg(charge.actual).arg(charge.at);
-            match charge.limit.filter(|_| charge.at == 0) {
+            let is_owed = charge.at == 0;
+            match charge.limit.filter(|_| is_owed) {
                 Some(limit) => call.arg(limit),
                 None => call.arg(""),
             };
+            call.arg(if is_owed { millis(charge.used.elapsed()) } else { 0 });
         }
         match &self.refused {
             Some(refused) => call
@@ -231,9 +258,9 @@ impl Aftermath {
             None => call.arg(""),
         };
         match &self.strikes {
-            Some((session, strikes)) => {
-                call.arg(&bytes(*session)).arg(strikes.len());
-                for (identity, shown) in strikes {
+            Some(Struck { session, account, tip, loops }) => {
+                call.arg(&bytes(*session)).arg(&bytes(*account)).arg(&bytes(*tip)).arg(loops.len());
+                for (identity, shown) in loops {
                     call.arg(&bytes(*identity)).arg(*shown);
                 }
             }

@@ -102,7 +102,7 @@ pub struct Told {
     pub after: After,
     /// The strikes of each loop that was asked about.
     pub strikes: Vec<u32>,
-    /// Its pause, if it is paused.
+    /// What is known of its pause, if anything is.
     pub pause: Option<Paused>,
     /// Whether an operator has let this transcript go on.
     pub is_approved: bool,
@@ -131,7 +131,7 @@ pub enum After {
     LetThrough,
 }
 
-/// A session that goes no further for now.
+/// A session that goes no further for now, or did not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paused {
     /// Whether it is the session itself that was paused, and not the one on whose account it runs.
@@ -147,6 +147,8 @@ pub enum PauseState {
     Waiting(u64),
     /// It was rejected when none of its calls waited, with these words.
     Rejected(String),
+    /// It was decided about so many milliseconds ago: who was paused before goes on.
+    Ended(u64),
 }
 
 /// How a budget stood.
@@ -297,6 +299,7 @@ fn paused(pause: &[u8]) -> Option<Paused> {
         is_own: state.is_ascii_lowercase(),
         state: match state.to_ascii_uppercase() {
             b'R' => PauseState::Rejected(rest.into_owned()),
+            b'E' => PauseState::Ended(rest.parse().unwrap_or(0)),
             _ => PauseState::Waiting(rest.parse().unwrap_or(0)),
         },
     })

@@ -1,14 +1,15 @@
 //! What happened while Redis was away: owed until it is back.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
-use crate::after::{Aftermath, AttemptMissed, AttemptOver, ChargeOver, Refused, SharedKey};
+use crate::after::{Aftermath, AttemptMissed, AttemptOver, ChargeOver, Refused, SharedKey, Struck};
 
-/// Amounts, attempts and refusals, by tenant.
-#[derive(Debug, Default)]
+/// Amounts, attempts, refusals and strikes, by tenant.
+#[derive(Debug)]
 pub(crate) struct Debts {
-    /// What was used and nobody could be asked about, added up for each count.
-    spent: HashMap<(u64, SharedKey), ChargeOver>,
+    /// What was used and nobody could be asked about, added up for each count and part of its window.
+    spent: HashMap<(u64, SharedKey, u64), ChargeOver>,
     /// What was reserved there, and what was really used of it.
     settled: Vec<(u64, ChargeOver)>,
     missed: Vec<(u64, AttemptMissed)>,
@@ -17,7 +18,11 @@ pub(crate) struct Debts {
     /// The last refusal of each session.
     refused: HashMap<(u64, u128), Refused>,
     /// The most strikes of each loop of each session.
-    strikes: HashMap<(u64, u128), Vec<(u128, u32)>>,
+    strikes: HashMap<(u64, u128), Struck>,
+    /// What was tried to write, and may have been written: it is written again as it is.
+    again: Vec<Aftermath>,
+    /// Parts of windows are counted from here.
+    since: Instant,
     forgotten: u64,
 }
 
@@ -26,6 +31,23 @@ impl Debts {
     const MAX: usize = 100_000;
     /// So many are written at once: Redis does nothing else meanwhile.
     const AT_ONCE: usize = 256;
+    /// A window is kept in so many parts, as a count is.
+    const SLOTS: u64 = 60;
+
+    /// Nothing is owed.
+    pub(crate) fn none() -> Self {
+        Self {
+            spent: HashMap::new(),
+            settled: Vec::new(),
+            missed: Vec::new(),
+            over: Vec::new(),
+            refused: HashMap::new(),
+            strikes: HashMap::new(),
+            again: Vec::new(),
+            since: Instant::now(),
+            forgotten: 0,
+        }
+    }
 
     /// Remembers what has to be known everywhere of what a request left behind.
     pub(crate) fn owe(&mut self, aftermath: &Aftermath) {
@@ -37,24 +59,42 @@ impl Debts {
                 self.forgotten += add(&mut self.settled, tenant, std::slice::from_ref(charge));
             }
         }
+        if self.missed.len() + aftermath.missed.len() > Self::MAX {
+            self.missed.retain(|(_, attempt)| !attempt.is_past());
+        }
         self.forgotten += add(&mut self.missed, tenant, &aftermath.missed);
         self.forgotten += add(&mut self.over, tenant, &aftermath.attempts);
         if let Some(refused) = aftermath.refused {
             let key = (tenant, refused.session);
             self.strikes.remove(&key);
+            if !has_room(&self.refused, &key) {
+                self.refused.retain(|_, refused| !refused.is_past());
+            }
             if has_room(&self.refused, &key) {
                 self.refused.insert(key, refused);
             } else {
                 self.forgotten += 1;
             }
         }
-        if let Some((session, strikes)) = &aftermath.strikes {
-            let key = (tenant, *session);
-            if has_room(&self.strikes, &key) {
-                raise(self.strikes.entry(key).or_default(), strikes);
-            } else {
+        if let Some(struck) = &aftermath.strikes {
+            let key = (tenant, struck.session);
+            if !has_room(&self.strikes, &key) {
                 self.forgotten += 1;
+            } else if let Some(kept) = self.strikes.get_mut(&key) {
+                kept.tip = struck.tip;
+                raise(&mut kept.loops, &struck.loops);
+            } else {
+                self.strikes.insert(key, struck.clone());
             }
+        }
+    }
+
+    /// Remembers what may have been written, and must be written again as it is to count once.
+    pub(crate) fn owe_again(&mut self, aftermath: Aftermath) {
+        if self.again.len() < Self::MAX {
+            self.again.push(aftermath);
+        } else {
+            self.forgotten += 1;
         }
     }
 
@@ -62,10 +102,18 @@ impl Debts {
         if charge.actual == 0 {
             return;
         }
-        let key = (tenant, charge.counter.clone());
+        let age = charge.used.saturating_duration_since(self.since).as_millis() as u64;
+        let slot = charge.window_millis.map_or(0, |window| age / window.div_ceil(Self::SLOTS).max(1));
+        let key = (tenant, charge.counter.clone(), slot);
         if let Some(owed) = self.spent.get_mut(&key) {
             owed.actual = owed.actual.saturating_add(charge.actual);
-        } else if self.spent.len() < Self::MAX {
+            owed.used = owed.used.max(charge.used);
+            return;
+        }
+        if self.spent.len() >= Self::MAX {
+            self.spent.retain(|_, charge| !charge.is_past());
+        }
+        if self.spent.len() < Self::MAX {
             self.spent.insert(key, charge.clone());
         } else {
             self.forgotten += 1;
@@ -74,8 +122,9 @@ impl Debts {
 
     /// Takes out everything that is owed and still counts, a part of one tenant at a time.
     pub(crate) fn take(&mut self) -> Vec<Aftermath> {
-        let mut parts = Vec::new();
-        let spent = self.spent.drain().map(|((tenant, _), charge)| (tenant, charge));
+        let mut parts = std::mem::take(&mut self.again);
+        let spent = self.spent.drain().map(|((tenant, ..), charge)| (tenant, charge));
+        let spent = spent.filter(|(_, charge)| !charge.is_past());
         for (tenant, charges) in by_tenant(spent.chain(std::mem::take(&mut self.settled))) {
             for charges in charges.chunks(Self::AT_ONCE) {
                 parts.push(Aftermath { tenant, charges: charges.to_vec(), ..Aftermath::default() });
@@ -99,9 +148,9 @@ impl Debts {
             ..Aftermath::default()
         }));
         // Behind the refusals, each of which forgets the strikes before it.
-        parts.extend(self.strikes.drain().map(|((tenant, session), strikes)| Aftermath {
+        parts.extend(self.strikes.drain().map(|((tenant, _), struck)| Aftermath {
             tenant,
-            strikes: Some((session, strikes)),
+            strikes: Some(struck),
             ..Aftermath::default()
         }));
         parts
@@ -152,7 +201,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::Debts;
-    use crate::after::{Aftermath, AttemptMissed, ChargeOver, Refused, SharedKey, Unit};
+    use crate::after::{Aftermath, AttemptMissed, ChargeOver, Refused, SharedKey, Struck, Unit};
 
     fn used(tenant: u64, hash: u128, actual: u64) -> Aftermath {
         let charge = ChargeOver {
@@ -161,6 +210,7 @@ mod tests {
             estimate: 0,
             actual,
             at: 0,
+            used: Instant::now(),
             unit: Unit::Tokens,
             limit: None,
         };
@@ -180,7 +230,7 @@ mod tests {
 
     #[test]
     fn amounts_of_one_count_are_added_up_and_taken_once() {
-        let mut debts = Debts::default();
+        let mut debts = Debts::none();
         for aftermath in [used(1, 7, 10), used(1, 7, 5), used(2, 7, 1), used(1, 8, 0)] {
             debts.owe(&aftermath);
         }
@@ -195,24 +245,48 @@ mod tests {
     }
 
     #[test]
+    fn what_was_used_longer_ago_than_its_window_is_owed_no_more() {
+        let mut debts = Debts::none();
+        for ago in [61, 30] {
+            let mut old = used(1, 7, 10);
+            old.charges[0].used = Instant::now().checked_sub(Duration::from_secs(ago)).unwrap();
+            debts.since = debts.since.min(old.charges[0].used);
+            debts.owe(&old);
+        }
+        let taken = debts.take();
+        assert_eq!(taken.iter().map(|part| part.charges.len()).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn what_may_have_been_written_is_written_again_as_it_is() {
+        let mut debts = Debts::none();
+        debts.owe_again(Aftermath { number: 9, ..used(1, 7, 10) });
+        debts.owe(&used(1, 7, 5));
+        let numbers: Vec<(u64, u64)> =
+            debts.take().iter().map(|part| (part.number, part.charges[0].actual)).collect();
+        assert_eq!(numbers, [(9, 10), (0, 5)]);
+    }
+
+    #[test]
     fn the_most_strikes_of_a_loop_are_owed_and_none_from_before_a_refusal() {
-        let mut debts = Debts::default();
-        let struck = |session: u128, strikes: &[(u128, u32)]| Aftermath {
+        let mut debts = Debts::none();
+        let struck = |session: u128, loops: &[(u128, u32)]| Aftermath {
             tenant: 1,
-            strikes: Some((session, strikes.to_vec())),
+            strikes: Some(Struck { session, account: session, tip: 1, loops: loops.to_vec() }),
             ..Aftermath::default()
         };
         debts.owe(&struck(5, &[(70, 3)]));
         debts.owe(&struck(5, &[(70, 2), (71, 1)]));
         debts.owe(&struck(6, &[(70, 4)]));
         debts.owe(&refused(6, 60, Duration::from_secs(60)));
-        let strikes: Vec<_> = debts.take().into_iter().filter_map(|part| part.strikes).collect();
+        let taken = debts.take().into_iter().filter_map(|part| part.strikes);
+        let strikes: Vec<_> = taken.map(|struck| (struck.session, struck.loops)).collect();
         assert_eq!(strikes, [(5, vec![(70, 3), (71, 1)])]);
     }
 
     #[test]
     fn of_attempts_and_refusals_only_those_are_owed_that_still_count() {
-        let mut debts = Debts::default();
+        let mut debts = Debts::none();
         let long = Duration::from_secs(60);
         for aftermath in [attempted(1, 0), attempted(2, 60_000), refused(5, 50, long), refused(5, 51, long)] {
             debts.owe(&aftermath);
@@ -226,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_is_owed_is_bounded_and_what_is_not_remembered_is_counted() {
-        let mut debts = Debts::default();
+        let mut debts = Debts::none();
         for number in 0..Debts::MAX as u64 + 3 {
             debts.owe(&used(1, number.into(), 1));
             debts.owe(&attempted(number, 60_000));

@@ -46,6 +46,8 @@ struct State {
     debts: Mutex<Debts>,
     settings: Settings,
     dropped: AtomicU64,
+    /// Numbers what is written.
+    numbers: AtomicU64,
     /// Whether what is owed is going to be tried again.
     settles_soon: AtomicBool,
 }
@@ -58,10 +60,10 @@ pub(crate) enum Letter {
     Decide(Decided),
     /// Write a setting that was changed here.
     Publish(String),
-    /// Remember whose session is called so.
-    Name(u64, u64),
+    /// Remember whose session is called so: a hash of its name, and its tenant.
+    Name(u64, String),
     /// Whose sessions are called so?
-    WhoIs(u64, oneshot::Sender<Vec<u64>>),
+    WhoIs(u64, oneshot::Sender<Vec<String>>),
     /// Redis is back: write what is owed.
     Settle,
 }
@@ -71,33 +73,50 @@ impl Desk {
     const MAX_LETTERS: usize = 16_384;
 
     /// A desk, and what has to be worked on.
-    pub(crate) fn new(watcher: Watcher) -> (Self, mpsc::Receiver<Letter>) {
+    pub(crate) fn new(watcher: Watcher, origin: u64) -> (Self, mpsc::Receiver<Letter>) {
         let (letters, to_do) = mpsc::channel(Self::MAX_LETTERS);
         let state = State {
             away: AtomicBool::new(false),
             watcher,
-            debts: Mutex::default(),
+            debts: Mutex::new(Debts::none()),
             settings: Settings::default(),
             dropped: AtomicU64::new(0),
+            numbers: AtomicU64::new(origin),
             settles_soon: AtomicBool::new(false),
         };
         (Self { letters, state: Arc::new(state) }, to_do)
     }
 
-    /// Writes what a request left behind, later.
+    /// Gives it a number that no other one has, unless it has one: it counts once, however often it is written.
+    pub(crate) fn numbered(&self, mut aftermath: Aftermath) -> Aftermath {
+        if aftermath.number == 0 {
+            aftermath.number = self.state.numbers.fetch_add(1, Ordering::Relaxed).max(1);
+        }
+        aftermath
+    }
+
+    /// Writes what a request left behind and nobody has tried to write yet, later.
     pub(crate) fn leave(&self, aftermath: Aftermath) {
         if self.state.away.load(Ordering::Acquire) {
-            self.owe(&aftermath);
-            // It may have come back at this very moment, and has been paid what was owed until then.
-            if !self.state.away.load(Ordering::Acquire) {
-                self.post(Letter::Settle);
-            }
-            return;
-        }
-        if let Err(full) = self.letters.try_send(Letter::Leave(aftermath))
+            self.debts().owe(&aftermath);
+            self.settle_if_back();
+        } else if let Err(full) = self.letters.try_send(Letter::Leave(aftermath))
             && let Letter::Leave(aftermath) = full.into_inner()
         {
-            self.owe(&aftermath);
+            self.debts().owe(&aftermath);
+        }
+    }
+
+    /// Writes again what may have been written.
+    pub(crate) fn leave_again(&self, aftermath: Aftermath) {
+        self.debts().owe_again(aftermath);
+        self.settle_if_back();
+    }
+
+    /// It may have come back at this very moment, and has been paid what was owed until then.
+    fn settle_if_back(&self) {
+        if !self.state.away.load(Ordering::Acquire) {
+            self.post(Letter::Settle);
         }
     }
 
@@ -151,10 +170,6 @@ impl Desk {
         self.debts().forgotten() + self.state.dropped.load(Ordering::Relaxed)
     }
 
-    fn owe(&self, aftermath: &Aftermath) {
-        self.debts().owe(aftermath);
-    }
-
     fn debts(&self) -> MutexGuard<'_, Debts> {
         self.state.debts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,15 +192,26 @@ pub(crate) async fn work(
         undelivered: Mutex::default(),
         at_once: Arc::new(Semaphore::new(Clerk::AT_ONCE)),
     });
-    // Decisions are told in the order in which they were made; nothing else waits for them.
+    // Decisions are told in the order in which they were made, by one; nothing else waits for them.
     let (decisions, mut decided) = mpsc::channel(Clerk::MAX_UNDELIVERED);
     let teller = Arc::clone(&clerk);
     tokio::spawn(async move {
         while let Some(letter) = decided.recv().await {
-            teller.do_it(letter).await;
+            match letter {
+                Letter::Decide(decided) => teller.undelivered().push_back(decided),
+                Letter::Publish(name) => teller.publish(&name).await,
+                Letter::Leave(_) | Letter::Name(..) | Letter::WhoIs(..) | Letter::Settle => {}
+            }
+            teller.deliver().await;
         }
     });
     while let Some(letter) = to_do.recv().await {
+        if matches!(letter, Letter::Settle) {
+            // What could not be told before is told again, in its order. A teller with much to do does so anyway.
+            drop(decisions.try_send(Letter::Settle));
+            clerk.settle_debts();
+            continue;
+        }
         if matches!(letter, Letter::Decide(_) | Letter::Publish(_)) {
             if decisions.try_send(letter).is_err() {
                 clerk.desk.state.dropped.fetch_add(1, Ordering::Relaxed);
@@ -226,13 +252,13 @@ impl Clerk {
 
     async fn do_it(&self, letter: Letter) {
         match letter {
-            Letter::Leave(aftermath) => self.leave(aftermath).await,
-            Letter::Decide(decided) => self.decide(decided).await,
-            Letter::Publish(name) => self.publish(&name).await,
+            Letter::Leave(aftermath) => self.leave(self.desk.numbered(aftermath)).await,
+            // They have gone another way.
+            Letter::Decide(_) | Letter::Publish(_) | Letter::Settle => {}
             Letter::Name(name, tenant) => {
                 let key = named(name);
                 let mut adding = redis::cmd("SADD");
-                adding.arg(&key).arg(format!("{tenant:016x}"));
+                adding.arg(&key).arg(tenant);
                 let mut expiring = redis::cmd("EXPIRE");
                 expiring.arg(&key).arg(7 * 24 * 3_600);
                 for command in [adding, expiring] {
@@ -243,31 +269,31 @@ impl Clerk {
                 let asking = redis::cmd("SMEMBERS").arg(named(name)).to_owned();
                 let found: Result<Vec<String>, _> =
                     self.run(async |connection| asking.query_async(connection).await).await;
-                let tenants = found.unwrap_or_default();
                 // Nobody listens any more when it has taken too long.
-                drop(
-                    answer.send(tenants.iter().filter_map(|hex| u64::from_str_radix(hex, 16).ok()).collect()),
-                );
-            }
-            Letter::Settle => {
-                let owed = self.desk.debts().take();
-                for aftermath in owed {
-                    self.leave(aftermath).await;
-                }
-                let undelivered =
-                    std::mem::take(&mut *self.undelivered.lock().unwrap_or_else(PoisonError::into_inner));
-                for decided in undelivered {
-                    self.decide(decided).await;
-                }
+                drop(answer.send(found.unwrap_or_default()));
             }
         }
+    }
+
+    /// Writes what is owed, one after the other, while everything else goes on.
+    fn settle_debts(self: &Arc<Self>) {
+        let owed = self.desk.debts().take();
+        if owed.is_empty() {
+            return;
+        }
+        let clerk = Arc::clone(self);
+        tokio::spawn(async move {
+            for aftermath in owed {
+                clerk.leave(clerk.desk.numbered(aftermath)).await;
+            }
+        });
     }
 
     async fn leave(&self, aftermath: Aftermath) {
         if let Ok(overspent) = self.run(async |connection| aftermath.write(connection).await).await {
             self.desk.overspent(overspent);
         } else {
-            self.desk.owe(&aftermath);
+            self.desk.debts().owe_again(aftermath);
             self.settle_soon();
         }
     }
@@ -285,23 +311,35 @@ impl Clerk {
         });
     }
 
-    async fn decide(&self, decided: Decided) {
+    /// Tells what was decided, in the order in which it was, until one cannot be told.
+    async fn deliver(&self) {
+        loop {
+            let Some(decided) = self.undelivered().front().cloned() else { return };
+            if self.decide(&decided).await.is_err() {
+                let mut undelivered = self.undelivered();
+                while undelivered.len() > Self::MAX_UNDELIVERED {
+                    undelivered.pop_front();
+                    self.desk.state.dropped.fetch_add(1, Ordering::Relaxed);
+                }
+                drop(undelivered);
+                return self.settle_soon();
+            }
+            self.undelivered().pop_front();
+        }
+    }
+
+    async fn decide(&self, decided: &Decided) -> Result<(), RedisError> {
         let mut call = ORDER.key(prefix(decided.tenant));
         decided.write(&mut call);
-        let written = self.run_script::<u8>(&call).await;
-        let told = match (&decided.message, &written) {
-            (Some(message), Ok(_)) => self.tell(message).await,
+        let written = self.run_script::<u8>(&call).await?;
+        match &decided.message {
+            Some(message) if written != OUTDATED => self.tell(message).await,
             _ => Ok(()),
-        };
-        if written.is_err() || told.is_err() {
-            let mut undelivered = self.undelivered.lock().unwrap_or_else(PoisonError::into_inner);
-            if undelivered.len() >= Self::MAX_UNDELIVERED {
-                undelivered.pop_front();
-            }
-            undelivered.push_back(decided);
-            drop(undelivered);
-            self.settle_soon();
         }
+    }
+
+    fn undelivered(&self) -> MutexGuard<'_, VecDeque<Decided>> {
+        self.undelivered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn publish(&self, name: &str) {
@@ -364,6 +402,9 @@ impl Clerk {
         done
     }
 }
+
+/// What the script says of a decision that another one has followed since: nobody is told of it.
+const OUTDATED: u8 = 2;
 
 /// The key under which the tenants of a session's name are.
 fn named(name: u64) -> String {

@@ -23,7 +23,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 pub use after::{
-    Aftermath, AnswerNamed, AttemptMissed, AttemptOver, ChargeOver, Overspent, Refused, SharedKey, Unit,
+    Aftermath, AnswerNamed, AttemptMissed, AttemptOver, ChargeOver, Overspent, Refused, SharedKey, Struck,
+    Unit,
 };
 pub use ask::{After, Ask, AttemptAsk, ChargeAsk, PauseState, Paused, Place, Stood, Told};
 use desk::{Desk, Letter};
@@ -108,7 +109,7 @@ impl Fleet {
         // The error may repeat the address, and with it the password.
         let server =
             Server::at(&url, roots).map_err(|error| FleetError::Address(format!("{:?}", error.kind())))?;
-        let (desk, to_do) = Desk::new(watcher);
+        let (desk, to_do) = Desk::new(watcher, origin);
         let fleet = Self { server: server.clone(), limit, desk: desk.clone() };
         let (found, wait) = mpsc::sync_channel(1);
         let runtime =
@@ -162,13 +163,13 @@ impl Fleet {
         self.desk.publish(name, value);
     }
 
-    /// Remembers which tenant has a session of that name, by hashes.
-    pub fn call(&self, name: u64, tenant: u64) {
-        self.desk.post(Letter::Name(name, tenant));
+    /// Remembers which tenant has a session of that name, by a hash of it.
+    pub fn call(&self, name: u64, tenant: &str) {
+        self.desk.post(Letter::Name(name, tenant.to_owned()));
     }
 
-    /// Tenants that have a session of that name, by hashes; none when Redis is away.
-    pub async fn tenants_of(&self, name: u64) -> Vec<u64> {
+    /// Tenants that have a session of that name, by a hash of it; none when Redis is away.
+    pub async fn tenants_of(&self, name: u64) -> Vec<String> {
         let (answer, is_answered) = oneshot::channel();
         self.desk.post(Letter::WhoIs(name, answer));
         let waited = tokio::time::timeout(Duration::from_secs(1), is_answered).await;

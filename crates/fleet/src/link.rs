@@ -93,13 +93,14 @@ impl Link {
 
     /// Writes what must be known everywhere before an answer is given, within the limit; else it is written later.
     pub async fn write(&self, aftermath: Aftermath) {
+        let aftermath = self.desk.numbered(aftermath);
         let written = async {
             let mut connection = self.connection()?;
             aftermath.write(&mut connection).await.ok()
         };
         match tokio::time::timeout(self.limit, written).await {
             Ok(Some(overspent)) => self.desk.overspent(overspent),
-            Ok(None) | Err(_) => self.desk.leave(aftermath),
+            Ok(None) | Err(_) => self.desk.leave_again(aftermath),
         }
     }
 
@@ -113,11 +114,12 @@ impl Link {
             return self.desk.leave(aftermath);
         };
         let (desk, writing) = (self.desk.clone(), self.writing.clone());
+        let aftermath = desk.numbered(aftermath);
         writing.send_modify(|count| *count += 1);
         runtime.spawn(async move {
             match aftermath.write(&mut connection).await {
                 Ok(overspent) => desk.overspent(overspent),
-                Err(_) => desk.leave(aftermath),
+                Err(_) => desk.leave_again(aftermath),
             }
             writing.send_modify(|count| *count -= 1);
         });
@@ -162,8 +164,7 @@ impl Link {
     /// Connects, and sees whether it takes something in time. That it answers is not enough: a replica in the middle of a
     /// failover does, and so does a server whose memory is full.
     async fn try_again(&self) -> Result<Connection, String> {
-        let patience = Duration::from_secs(1);
-        let mut connection = self.server.connect(patience).await.map_err(|error| error.to_string())?;
+        let mut connection = self.server.connect(LATEST).await.map_err(|error| error.to_string())?;
         for _ in 0..2 {
             // The first answer includes the way there; only the second tells how fast it is.
             let begun = tokio::time::Instant::now();
@@ -216,6 +217,8 @@ async fn maintain(link: std::sync::Weak<Link>) {
 
 /// What is written to see whether something can be.
 const TRIED: &str = "{lb}:tried";
+/// What comes later than this is not heard any more. Nobody waits for it, but what it has counted must be taken back.
+const LATEST: Duration = Duration::from_secs(30);
 /// How long an answer may be on its way here after its client has got it, before it counts as one that nobody knows.
 const ON_ITS_WAY: [Duration; 3] =
     [Duration::from_millis(2), Duration::from_millis(5), Duration::from_millis(13)];
@@ -243,6 +246,7 @@ fn undone(ask: &Ask, told: &Told) -> Aftermath {
         estimate: charge.estimate,
         actual: 0,
         at: told.at,
+        used: std::time::Instant::now(),
         // Nothing of it is used, so nothing can be too much.
         unit: Unit::Requests,
         limit: None,

@@ -61,7 +61,7 @@ pub(crate) struct Ears {
 }
 
 /// One message: its id and its fields.
-type Message = (String, Vec<(String, String)>);
+type Message = (String, Vec<(Vec<u8>, Vec<u8>)>);
 
 impl Ears {
     /// Nothing was heard yet.
@@ -121,17 +121,19 @@ impl Ears {
     }
 
     /// Takes in a message; gives the name of a setting back that was changed.
-    fn hear(&mut self, id: String, fields: Vec<(String, String)>) -> Option<String> {
+    fn hear(&mut self, id: String, fields: Vec<(Vec<u8>, Vec<u8>)>) -> Option<String> {
         let place = place_of(&id);
         let is_old = place.0 < place_of(&self.began).0;
-        let own = self.origin.to_string();
-        let is_own = fields.iter().any(|(name, value)| name == "from" && *value == own);
         self.last = id;
+        let own = self.origin.to_string();
+        let is_own = fields.iter().any(|(name, value)| name == b"from" && *value == own.as_bytes());
         let mut setting = None;
         for (name, value) in fields {
-            match name.as_str() {
-                "body" if !is_own => (self.listener)(Heard::Order { place, message: value, is_old }),
-                "setting" => setting = Some(value),
+            // Anybody can write into the stream; what is no text says nothing to us.
+            let Ok(value) = String::from_utf8(value) else { continue };
+            match &*name {
+                b"body" if !is_own => (self.listener)(Heard::Order { place, message: value, is_old }),
+                b"setting" => setting = Some(value),
                 _ => {}
             }
         }

@@ -16,6 +16,8 @@ pub enum Decision {
         millis: u64,
         /// The transcript that is held up by it already, where there is one.
         held: Option<u128>,
+        /// How many milliseconds ago that was: somebody may have decided since.
+        ago: u64,
     },
     /// They go on.
     Resume,
@@ -48,8 +50,8 @@ impl Decided {
         };
         call.arg(what).arg(&self.session);
         match &self.decision {
-            Decision::Pause { millis, held } => {
-                call.arg(*millis);
+            Decision::Pause { millis, held, ago } => {
+                call.arg(*millis).arg(*ago);
                 match held {
                     Some(tip) => call.arg(&bytes(*tip)),
                     None => call.arg(""),

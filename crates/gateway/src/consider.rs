@@ -366,7 +366,7 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
     case.charges.belong_to(&case.account_name);
     if let Some(asked) = &case.asked {
         asked.take_in(shared, case);
-        case.ticket.common = Some(asked.common(case));
+        case.ticket.common = Some(asked.common(shared, case));
     }
 
     // Has it looped, or been sent before?
@@ -528,7 +528,7 @@ fn locate(shared: &Shared, case: &mut Case<'_>) {
     if case.located.is_new {
         shared.sessions.call(case.located.key, case.run);
         if let Some(fleet) = &shared.fleet {
-            fleet.call(RunName::hash(&case.session), case.run.tenant());
+            fleet.call(RunName::hash(&case.session), &case.tenant.name);
         }
     }
 }

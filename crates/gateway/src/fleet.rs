@@ -8,13 +8,12 @@ use loopbreaker::{RedundancyRules, Timestamp};
 use loopbreaker_budget::{Quantity, Standing, Window};
 use loopbreaker_fleet::{
     After, Ask, AttemptAsk, AttemptMissed, AttemptOver, ChargeAsk, ChargeOver, Decision, Link, PauseState,
-    Place, SharedKey, Told, Unit,
+    Place, SharedKey, Struck, Told, Unit,
 };
 
 use crate::consider::{Case, Whose};
 use crate::judge::Past;
 use crate::limits::Charges;
-use crate::pauses::Pauses;
 use crate::sessions::{AfterRefusal, RunName};
 use crate::state::Shared;
 use crate::ticket::Common;
@@ -45,12 +44,11 @@ impl AttemptIds {
 
 /// How long a pause is remembered. It is no time after which a session goes on: nobody is approved by waiting.
 const PAUSE_KEPT_MILLIS: u64 = 7 * 24 * 3_600 * 1_000;
-/// A pause that began so lately may not have reached the others yet.
-const ON_ITS_WAY_MILLIS: u64 = 2_000;
 
-/// The decision that pauses a session; `held` is the transcript that it holds up from the first.
-pub(crate) const fn pausing(held: Option<u128>) -> Decision {
-    Decision::Pause { millis: PAUSE_KEPT_MILLIS, held }
+/// The decision that pauses a session, or did so some milliseconds ago; `held` is the transcript that it holds up from the
+/// first.
+pub(crate) const fn pausing(held: Option<u128>, ago: u64) -> Decision {
+    Decision::Pause { millis: PAUSE_KEPT_MILLIS, held, ago }
 }
 
 impl Asked {
@@ -159,7 +157,7 @@ impl Asked {
     }
 
     /// What is left to tell the others when the request is over.
-    pub(crate) fn common(&self, case: &Case<'_>) -> Common {
+    pub(crate) fn common(&self, shared: &Shared, case: &Case<'_>) -> Common {
         let is_reserved = self.told.as_ref().is_some_and(|told| told.is_reserved);
         let mut common = Common::new(Arc::clone(&self.link), self.ask.tenant, is_reserved);
         let session = |by_session: bool| by_session.then_some(&*case.account_name);
@@ -170,16 +168,20 @@ impl Asked {
             None => case.loops().map(|ruled| (ruled.finding.identity.short(), ruled.strikes)).collect(),
         };
         if !strikes.is_empty() {
-            common.over.strikes = Some((case.located.key.0, strikes));
+            let (session, account) = (case.located.key.0, case.located.account.0);
+            common.over.strikes = Some(Struck { session, account, tip: case.tip, loops: strikes });
         }
         for attempt in &self.ask.attempts {
-            let (window, id) = (SharedKey::new(attempt.key, session(attempt.by_session)), attempt.id);
+            let window = SharedKey::new(attempt.key, session(attempt.by_session));
             match &self.told {
-                Some(_) => common.over.attempts.push(AttemptOver { window, id, taken_back: false }),
+                Some(_) => {
+                    common.over.attempts.push(AttemptOver { window, id: attempt.id, taken_back: false });
+                }
                 None => common.over.missed.push(AttemptMissed {
                     window,
                     window_millis: attempt.window_millis,
-                    id,
+                    // The question may still be answered, and is taken back then under its own number.
+                    id: shared.attempt_ids.next(),
                     made: Instant::now(),
                 }),
             }
@@ -203,6 +205,7 @@ impl Asked {
                     estimate: charge.estimate,
                     actual: 0,
                     at,
+                    used: Instant::now(),
                     unit: unit(quantity),
                     limit: charge.stops.then_some(charge.amount),
                 },
@@ -224,27 +227,31 @@ impl Asked {
         if told.is_approved {
             shared.pauses.approve(case.account, case.tip);
         }
-        self.take_in_pause(&shared.pauses, case);
+        self.take_in_pause(shared, told, case);
     }
 
-    fn take_in_pause(&self, pauses: &Pauses, case: &Case<'_>) {
-        match self.told.as_ref().and_then(|told| told.pause.as_ref()) {
-            Some(pause) => {
-                let run = if pause.is_own { case.run } else { case.account };
-                match &pause.state {
-                    PauseState::Waiting(ago) => drop(pauses.paused_for(run, *ago, case.now)),
-                    PauseState::Rejected(message) => {
-                        pauses.pause(run, case.now);
-                        pauses.reject(run, message);
-                    }
+    fn take_in_pause(&self, shared: &Shared, told: &Told, case: &Case<'_>) {
+        let pauses = &shared.pauses;
+        let Some(pause) = &told.pause else {
+            // They may have lost what we know; a pause holds until somebody decides.
+            for (run, name) in [(case.account, &case.account_name), (case.run, &case.session)] {
+                if let (Some(ago), Some(fleet)) = (pauses.has_waited(run, case.now), &shared.fleet) {
+                    fleet.decide(self.ask.tenant, name, pausing(Some(case.tip), ago), None);
                 }
             }
-            // It was decided elsewhere, and we have not heard of it.
-            None => {
-                for run in [case.account, case.run] {
-                    if pauses.has_waited(run, case.now) >= ON_ITS_WAY_MILLIS {
-                        pauses.resume(run);
-                    }
+            return;
+        };
+        let run = if pause.is_own { case.run } else { case.account };
+        match &pause.state {
+            PauseState::Waiting(ago) => drop(pauses.paused_for(run, *ago, case.now)),
+            PauseState::Rejected(message) => {
+                pauses.pause(run, case.now);
+                pauses.reject(run, message);
+            }
+            // It was decided elsewhere, and we have not heard of it; one that began since is on its way to them.
+            PauseState::Ended(ago) => {
+                if pauses.has_waited(run, case.now).is_some_and(|waited| waited > *ago) {
+                    pauses.resume(run);
                 }
             }
         }

@@ -1,9 +1,11 @@
 //! Doing what operators order, whichever process they told it.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use loopbreaker_fleet::{Decision, Fleet};
-use loopbreaker_observatory::{Order, OrderElsewhere, OrderGiven};
+use loopbreaker_observatory::{Held, Order, OrderElsewhere, OrderGiven};
 use serde::{Deserialize, Serialize};
 
 use crate::fleet::pausing;
@@ -22,11 +24,20 @@ pub(crate) struct Obedience {
     fleet: OnceLock<Fleet>,
     /// Whether the others read orders from the same log.
     shares_log: bool,
+    /// Names the log of this process among those of the others.
+    log: OnceLock<u64>,
+    /// Numbers what is said here.
+    numbers: AtomicU64,
+    /// What was heard lately: one that tells the same twice, not knowing whether it got through, is heard once.
+    heard: Mutex<VecDeque<u64>>,
 }
 
 /// An order as other processes hear of it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Said {
+    number: u64,
+    /// The log in which it is written down already.
+    log: Option<u64>,
     tenant: u64,
     session: String,
     order: Order,
@@ -47,6 +58,7 @@ impl Said {
     pub(crate) fn elsewhere(self, place: (u64, u64), is_old: bool) -> OrderElsewhere {
         OrderElsewhere {
             place,
+            log: self.log,
             tenant: self.tenant_name,
             tenant_hash: (self.tenant, RunName::tag),
             session_id: self.session,
@@ -59,9 +71,27 @@ impl Said {
 }
 
 impl Obedience {
-    /// Nothing is ordered yet.
-    pub(crate) fn new(clock: Clock, shares_log: bool) -> Self {
-        Self { pauses: Arc::default(), orders: Arc::default(), clock, fleet: OnceLock::new(), shares_log }
+    /// So much of what was heard is remembered.
+    const MAX_HEARD: usize = 4_096;
+
+    /// Nothing is ordered yet. What is said here is numbered from a random number on.
+    pub(crate) fn new(clock: Clock, shares_log: bool, random: u64) -> Self {
+        Self {
+            pauses: Arc::default(),
+            orders: Arc::default(),
+            clock,
+            fleet: OnceLock::new(),
+            shares_log,
+            log: OnceLock::new(),
+            numbers: AtomicU64::new(random),
+            heard: Mutex::default(),
+        }
+    }
+
+    /// From now on orders are written down in this log.
+    pub(crate) fn is_written_in(&self, log: u64) {
+        // It is opened once.
+        self.log.set(log).unwrap_or_default();
     }
 
     /// There are other processes that have to know.
@@ -75,9 +105,39 @@ impl Obedience {
         self.fleet.get().is_some() && !self.shares_log
     }
 
-    /// Holds the calls of a session that has been paused for so many milliseconds; says whether they went on before.
-    pub(crate) fn hold(&self, run: RunName, millis: u64) -> bool {
+    /// Holds the calls of a session that the log says is paused, as it was before this process began. The others may not
+    /// know of it, or have decided since, which its age tells.
+    pub(crate) fn hold_on(&self, held: Held, millis: u64) {
+        let Held { tenant, session_id, pause } = held;
+        let run = RunName::of(&tenant, &session_id);
+        let order = Order::Pause { reason: pause.reason };
+        let said = self.said(run, session_id, order, pause.operator, Some(tenant));
+        self.tell(&said, self.must_be_told_elsewhere(), millis);
+        self.hold(run, millis);
+    }
+
+    fn hold(&self, run: RunName, millis: u64) -> bool {
         self.pauses.paused_for(run, millis, self.clock.now())
+    }
+
+    fn said(
+        &self,
+        run: RunName,
+        session: String,
+        order: Order,
+        operator: String,
+        tenant_name: Option<String>,
+    ) -> Said {
+        Said {
+            number: self.numbers.fetch_add(1, Ordering::Relaxed),
+            log: self.log.get().copied(),
+            tenant: run.tenant(),
+            session,
+            order,
+            operator,
+            tenant_name,
+            is_handed_out: false,
+        }
     }
 
     /// Does what the log says that an operator ordered.
@@ -87,15 +147,9 @@ impl Obedience {
         }
         let run = RunName::of(&given.tenant, &given.session_id);
         if !given.is_elsewhere {
-            let said = Said {
-                tenant: run.tenant(),
-                session: given.session_id.clone(),
-                order: given.order.clone(),
-                operator: given.operator.clone(),
-                tenant_name: Some(given.tenant.clone()),
-                is_handed_out: given.is_handed_out,
-            };
-            self.tell(&said, self.must_be_told_elsewhere());
+            let OrderGiven { tenant, session_id, operator, order, is_handed_out, .. } = given.clone();
+            let said = Said { is_handed_out, ..self.said(run, session_id, order, operator, Some(tenant)) };
+            self.tell(&said, self.must_be_told_elsewhere(), 0);
         }
         if !given.is_handed_out {
             self.act(run, &given.session_id, &given.order);
@@ -104,16 +158,22 @@ impl Obedience {
 
     /// Does what was ordered here for a session that nothing is written down of; says whether that changed anything.
     pub(crate) fn order(&self, run: RunName, session: &str, operator: &str, order: Order) -> bool {
-        let said = Said {
-            tenant: run.tenant(),
-            session: session.to_owned(),
-            order,
-            operator: operator.to_owned(),
-            tenant_name: None,
-            is_handed_out: false,
-        };
-        self.tell(&said, true);
+        let said = Said { log: None, ..self.said(run, session.to_owned(), order, operator.to_owned(), None) };
+        self.tell(&said, true, 0);
         self.act(run, session, &said.order)
+    }
+
+    /// Whether something is said for the first time.
+    pub(crate) fn is_news(&self, said: &Said) -> bool {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if heard.contains(&said.number) {
+            return false;
+        }
+        if heard.len() >= Self::MAX_HEARD {
+            heard.pop_front();
+        }
+        heard.push_back(said.number);
+        true
     }
 
     /// Does what another process was told. What was said before this one began may have been decided since, but words
@@ -153,11 +213,11 @@ impl Obedience {
     }
 
     /// Decides for all processes, and tells them where they cannot read it.
-    fn tell(&self, said: &Said, in_words: bool) {
+    fn tell(&self, said: &Said, in_words: bool, ago: u64) {
         let Some(fleet) = self.fleet.get() else { return };
         let decision = match &said.order {
             _ if said.is_handed_out => Decision::Say,
-            Order::Pause { .. } => pausing(None),
+            Order::Pause { .. } => pausing(None, ago),
             Order::Resume => Decision::Resume,
             Order::Reject { message } => Decision::Reject(message.clone()),
             Order::Inject { .. } | Order::Rewrite { .. } => Decision::Say,

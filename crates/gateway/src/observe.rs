@@ -19,7 +19,6 @@ use crate::control::json_error;
 use crate::journal::{Entry, Journal};
 use crate::obey::Obedience;
 use crate::reply::Reply;
-use crate::sessions::RunName;
 use crate::timely::Timely;
 
 /// Where decisions are kept, if they are.
@@ -169,13 +168,13 @@ impl Running {
 
     /// Lets operators hold and release calls from now on, those that were held before the start included.
     pub(crate) fn obey(&self, obedience: &Arc<Obedience>) {
+        obedience.is_written_in(self.observatory.id());
         let own = Arc::clone(obedience);
         self.observatory.on_order(Arc::new(move |given| own.carry_out(given)));
         for held in self.observatory.held() {
-            // Others may have decided since, which its age tells from a pause that they have not heard of.
             let since = Duration::from_millis(held.pause.since.try_into().unwrap_or(0));
             let lasted = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since).unwrap_or_default();
-            obedience.hold(RunName::of(&held.tenant, &held.session_id), lasted.as_millis() as u64);
+            obedience.hold_on(held, lasted.as_millis() as u64);
         }
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
-use loopbreaker_observatory::Order;
+use loopbreaker_observatory::{Order, decoded};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -21,6 +21,17 @@ use crate::timely::Timely;
 #[derive(Default, Deserialize)]
 struct Asked {
     message: Option<String>,
+    reason: Option<String>,
+}
+
+/// Who orders, and whose session is meant.
+struct Ordering<'r> {
+    operator: &'r str,
+    session: String,
+    action: &'r str,
+    /// The tenant that the operator named, if one was.
+    tenant: Option<String>,
+    body: &'r Bytes,
 }
 
 impl Worker {
@@ -38,17 +49,45 @@ impl Worker {
             Err(_) => return json_error(408, "too_slow", "the order stopped before its end; send it again"),
         };
         self.shared.observing.catch_up().await;
+        let path = parts.uri.path();
+        let Some((session, action)) = path.strip_prefix(SESSIONS).and_then(|rest| rest.rsplit_once('/'))
+        else {
+            return json_error(404, "not_found", "there is no such endpoint");
+        };
+        let session = decoded(session);
+        let of_header = visitor.caller.tenant.as_deref().map(str::to_owned);
+        let of_query = || parts.uri.query().and_then(tenant_in);
+        let mut ordering = Ordering {
+            operator: &operator,
+            tenant: of_header.or_else(of_query),
+            session,
+            action,
+            body: &body,
+        };
         if let Some(running) = self.shared.observing.running() {
-            let asked = Request::from_parts(parts.clone(), Full::new(body.clone()));
-            let response = running.answer(asked, visitor.caller).await;
-            let is_decided = !parts.uri.path().ends_with(INJECT);
+            let ask = || {
+                running.answer(
+                    Request::from_parts(parts.clone(), Full::new(body.clone())),
+                    visitor.caller.clone(),
+                )
+            };
+            let mut response = ask().await;
+            if response.status() == 404
+                && let [tenant] = &self.tenants_elsewhere(&ordering).await[..]
+            {
+                running.observatory.expect(tenant, &ordering.session);
+                response = ask().await;
+            }
             if response.status() != 404 {
-                if is_decided
-                    && response.status().is_success()
-                    && self.shared.obedience.must_be_told_elsewhere()
-                {
-                    // The session may be held by a process whose log this one cannot read.
-                    self.operate_here(parts.uri.path(), &operator, &body).await;
+                let is_decided = response.status().is_success() && ordering.action != "inject";
+                if is_decided && self.shared.obedience.must_be_told_elsewhere() {
+                    // The session may be held by a process whose log does not know what this one knows.
+                    let named = ordering.tenant.take();
+                    ordering.tenant =
+                        running.observatory.tenant_of(&ordering.session, named.as_deref()).await;
+                    if ordering.tenant.is_some() {
+                        self.operate_here(ordering).await;
+                    }
                 }
                 return response;
             }
@@ -56,27 +95,27 @@ impl Worker {
         if parts.method != Method::POST {
             return json_error(405, "method_not_allowed", "use POST");
         }
-        self.operate_here(parts.uri.path(), &operator, &body).await
+        self.operate_here(ordering).await
     }
 
-    async fn operate_here(&self, path: &str, operator: &str, body: &Bytes) -> Response<Reply> {
-        let order = path.strip_prefix(SESSIONS).and_then(|rest| rest.rsplit_once('/'));
-        let Some((session, action)) = order else {
-            return json_error(404, "not_found", "there is no such endpoint");
-        };
+    async fn operate_here(&self, ordering: Ordering<'_>) -> Response<Reply> {
+        let Ordering { operator, session, action, body, .. } = &ordering;
         let asked: Asked = match serde_json::from_slice(body) {
             Ok(asked) => asked,
             Err(_) if body.trim_ascii().is_empty() => Asked::default(),
             Err(error) => return json_error(400, "bad_request", &format!("the order is not JSON: {error}")),
         };
-        let runs = self.named(session).await;
+        let runs = self.named(&ordering).await;
         let run = match runs[..] {
             [run] => run,
             [] => return json_error(404, "not_found", "no session of that id has been seen"),
             _ => return json_error(409, "conflict", "several tenants have a session of that id"),
         };
-        let (state, order, note) = match action {
-            "pause" => ("paused", Order::Pause { reason: String::new() }, "it is paused already"),
+        let (state, order, note) = match *action {
+            "pause" => {
+                let reason = asked.reason.unwrap_or_default();
+                ("paused", Order::Pause { reason }, "it is paused already")
+            }
             "resume" => ("active", Order::Resume, "it is not paused"),
             "inject" => {
                 let Some(message) = asked.message.filter(|message| !message.is_empty()) else {
@@ -99,18 +138,34 @@ impl Worker {
         with(200, "application/json", answer.to_string())
     }
 
-    /// The sessions that are called so, at this process or at any other.
-    async fn named(&self, session: &str) -> Vec<RunName> {
-        let mut runs = self.shared.sessions.named(session);
-        if let Some(fleet) = &self.shared.fleet {
-            let tenants = fleet.tenants_of(RunName::hash(session)).await;
-            let elsewhere = tenants.into_iter().map(|tenant| RunName::tagged(tenant, session));
-            runs.extend(elsewhere.filter(|run| !runs.contains(run)).collect::<Vec<_>>());
+    /// The sessions that are meant, at this process or at any other.
+    async fn named(&self, ordering: &Ordering<'_>) -> Vec<RunName> {
+        let mut runs = self.shared.sessions.named(&ordering.session);
+        if let Some(tenant) = &ordering.tenant {
+            runs.retain(|run| run.tenant() == RunName::tag(tenant));
+        }
+        for tenant in self.tenants_elsewhere(ordering).await {
+            let run = RunName::of(&tenant, &ordering.session);
+            if !runs.contains(&run) {
+                runs.push(run);
+            }
         }
         runs
     }
+
+    /// Tenants whose session may be meant, as all processes know them.
+    async fn tenants_elsewhere(&self, ordering: &Ordering<'_>) -> Vec<String> {
+        let Some(fleet) = &self.shared.fleet else { return Vec::new() };
+        let mut tenants = fleet.tenants_of(RunName::hash(&ordering.session)).await;
+        tenants.retain(|tenant| ordering.tenant.as_ref().is_none_or(|meant| meant == tenant));
+        tenants
+    }
+}
+
+/// The tenant that a query names.
+fn tenant_in(query: &str) -> Option<String> {
+    let value = query.split('&').find_map(|pair| pair.strip_prefix("tenant="))?;
+    Some(decoded(value.replace('+', " "))).filter(|tenant| !tenant.is_empty())
 }
 
 const MAX_ORDER: usize = 64 << 10;
-/// The order that decides nothing about calls that are held.
-const INJECT: &str = "/inject";

@@ -95,9 +95,9 @@ impl Pauses {
         self.approve_all(session, &[tip]);
     }
 
-    /// How many milliseconds nobody has decided about a session; 0 when it is not paused.
-    pub(crate) fn has_waited(&self, session: RunName, now: Timestamp) -> u64 {
-        self.lock().get(&session).map_or(0, |pause| pause.since.millis_until(now))
+    /// How many milliseconds nobody has decided about a session, if it is paused.
+    pub(crate) fn has_waited(&self, session: RunName, now: Timestamp) -> Option<u64> {
+        self.lock().get(&session).map(|pause| pause.since.millis_until(now))
     }
 
     /// Whether nobody has decided about a session yet.
@@ -235,7 +235,7 @@ mod tests {
     fn a_pause_that_is_older_than_this_process_has_waited_all_that_time() {
         let pauses = Pauses::default();
         assert!(pauses.paused_for(session(), 60_000, Timestamp::from_secs(1)));
-        assert_eq!(pauses.has_waited(session(), Timestamp::from_secs(2)), 61_000);
+        assert_eq!(pauses.has_waited(session(), Timestamp::from_secs(2)), Some(61_000));
         let wait = pauses.of(session(), 7).unwrap();
         assert!(wait.is_over(Duration::from_secs(61), Timestamp::from_secs(2)));
         assert!(!wait.is_over(Duration::from_secs(62), Timestamp::from_secs(2)));

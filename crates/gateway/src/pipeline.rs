@@ -181,7 +181,7 @@ impl Worker {
             return;
         }
         if let Some(fleet) = &self.shared.fleet {
-            fleet.decide(case.account.tenant(), &case.account_name, pausing(Some(case.tip)), None);
+            fleet.decide(case.account.tenant(), &case.account_name, pausing(Some(case.tip), 0), None);
         }
         self.shared.tell(|| {
             let refusal = case.verdict.refusal.as_ref();

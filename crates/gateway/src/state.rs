@@ -107,7 +107,8 @@ impl Shared {
         let observing = Observing::wanted(&config, data_dir);
         let clock = Clock(Instant::now());
         let shares_log = matches!(config.log.place, LogPlace::Postgres(_));
-        let obedience = Arc::new(Obedience::new(clock, shares_log));
+        let random = Secret::random().map_or(0, |random| random.hash("attempts", &[]) as u64);
+        let obedience = Arc::new(Obedience::new(clock, shares_log, random));
         let mailbox = Arc::<Mailbox>::default();
         let fleet = join(&config.state, &secret, &mailbox, &telemetry).unwrap_or_else(|error| {
             telemetry.metrics.set_degraded(Part::State, true);
@@ -117,7 +118,6 @@ impl Shared {
         if let Some(fleet) = &fleet {
             obedience.join(fleet);
         }
-        let random = Secret::random().map_or(0, |random| random.hash("attempts", &[]) as u64);
         Self {
             written: Mutex::new(Written {
                 config: config.clone(),
@@ -156,7 +156,7 @@ impl Shared {
     pub(crate) fn hear(&self, heard: Heard) {
         match heard {
             Heard::Order { place, message, is_old } => {
-                if let Some(said) = Said::read(&message) {
+                if let Some(said) = Said::read(&message).filter(|said| self.obedience.is_news(said)) {
                     self.obedience.hear(&said, is_old);
                     self.agreed.hear_order(said.elsewhere(place, is_old));
                 }

@@ -22,7 +22,8 @@ use serde_json::Value;
 pub use reply::Reply;
 
 use crate::observatory::Observatory;
-use query::{Query, decoded};
+use query::Query;
+pub use query::decoded;
 use reply::{error, json_reply};
 
 /// Who asks, as the listener has found out.

@@ -12,6 +12,7 @@ use crate::events::{Draft, Event, Topic};
 use crate::graph::ORPHAN_AFTER;
 use crate::hitl::Order;
 use crate::observatory::Shared;
+use crate::orders::Origin;
 use crate::writer::Scribe;
 
 /// Steps whose parents have not come, the one that waits longest first.
@@ -94,7 +95,7 @@ impl Scribe<'_> {
         for session in self.shared.hitl.paused_before(self.now - self.shared.pause_timeout) {
             // A pause never becomes an approval by itself.
             let message = "nobody decided in time, so the pause became a rejection".to_owned();
-            self.give_order(session, "system", Order::Reject { message }, false)?;
+            self.give_order(session, "system", Order::Reject { message }, Origin::Here)?;
         }
         for (trace, tenant, session) in self.shared.orphans.due(self.now) {
             let known = self.store.tenant(&tenant)?;

@@ -4,6 +4,7 @@
 use crate::error::{StoreError, Stored};
 use crate::hitl::Order;
 use crate::observatory::Observatory;
+use crate::orders::Origin;
 use crate::writer::Scribe;
 
 /// What was said about a session at another process.
@@ -11,6 +12,8 @@ use crate::writer::Scribe;
 pub struct OrderElsewhere {
     /// Its place among everything that was said: when in milliseconds, and a number.
     pub place: (u64, u64),
+    /// The log in which it is written down already, if it is in one.
+    pub log: Option<u64>,
     /// The tenant's name, where whoever said it knows it.
     pub tenant: Option<String>,
     /// A hash of the tenant's name, and how it is made.
@@ -32,14 +35,21 @@ impl Observatory {
     /// was given here. What was taken over before, also by an earlier process with this log, changes nothing.
     pub async fn take_over(&self, said: OrderElsewhere) -> Result<(), StoreError> {
         self.write(move |scribe| {
-            if scribe.has_heard(said.place)? {
+            // An earlier process with this log may have said it.
+            let is_own = said.log == Some(scribe.shared.id);
+            if scribe.has_heard(said.place)? || is_own {
                 return Ok(());
             }
             if let Some(session) = scribe.session_meant(&said)? {
                 if said.is_handed_out {
                     scribe.drop_order(session, &said.order)?;
                 } else {
-                    scribe.give_order(session, &said.operator, said.order, true)?;
+                    scribe.give_order(
+                        session,
+                        &said.operator,
+                        said.order,
+                        Origin::Elsewhere(said.place.0),
+                    )?;
                 }
             }
             Ok(())
@@ -57,7 +67,9 @@ impl Scribe<'_> {
         let last = self.store.setting(HEARD)?;
         let last = last.as_deref().and_then(|text| text.split_once('-'));
         let last = last.and_then(|(time, number)| Some((time.parse().ok()?, number.parse().ok()?)));
-        if last.is_some_and(|last| place <= last) {
+        // The clock of whoever numbers what is said may have been wrong, and is right again.
+        let soon = u64::try_from(self.now).unwrap_or(0) + 60_000;
+        if last.filter(|(time, _): &(u64, u64)| *time <= soon).is_some_and(|last| place <= last) {
             return Ok(true);
         }
         self.store.put_setting(HEARD, &format!("{}-{}", place.0, place.1))?;
@@ -70,7 +82,7 @@ impl Scribe<'_> {
         let known = named.into_iter().find(|session| hashed(&session.tenant_name) == hash);
         match (known, &said.tenant) {
             (Some(session), _) => Ok(Some(session.id)),
-            (None, Some(tenant)) if said.may_be_new && !said.is_handed_out => {
+            (None, Some(tenant)) if hashed(tenant) == hash && said.may_be_new && !said.is_handed_out => {
                 let id = self.session_named(tenant, &said.session_id)?;
                 self.change(id)?;
                 Ok(Some(id))

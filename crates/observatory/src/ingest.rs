@@ -11,6 +11,7 @@ use crate::error::{StoreError, Stored};
 use crate::events::{Draft, Topic};
 use crate::graph::{MAX_INTENT, start_of};
 use crate::hitl::{self, Order};
+use crate::orders::Origin;
 use crate::redact::redact;
 use crate::session::four_decimals;
 use crate::store::{HandOff, KnownStep, NewStep, Session, Texts};
@@ -119,7 +120,7 @@ impl Scribe<'_> {
         let (severity, log) = self.keep(place, &tenant_name, log, false, true)?;
         if asks {
             let reason = "the agent asked for a person".to_owned();
-            self.give_order(id, "system", Order::Pause { reason }, false)?;
+            self.give_order(id, "system", Order::Pause { reason }, Origin::Here)?;
         }
         let control = self.control_for(id, is_last)?;
         let session_id = self.live(id)?.row.name.clone();

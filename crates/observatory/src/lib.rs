@@ -48,7 +48,7 @@ mod waste;
 mod writer;
 
 pub use agreed::{Setting, SettingChange};
-pub use api::{Caller, Reply};
+pub use api::{Caller, Reply, decoded};
 pub use audit::{AuditCheck, AuditEntry, verify_audit};
 pub use elsewhere::OrderElsewhere;
 pub use error::StoreError;

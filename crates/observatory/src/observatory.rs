@@ -1,5 +1,6 @@
 //! The observatory as a whole: what it is opened with, and what can be asked of it.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::health::Health;
 use crate::hitl::{Held, Hitl, Observer, Order, OrderGiven, Pause};
 use crate::ingest::{Accepted, Arrival, Refusal};
 use crate::options::Options;
-use crate::orders::{Given, OrderRefused};
+use crate::orders::{Given, OrderRefused, Origin};
 use crate::policies::{Book, Governed, Overrides};
 use crate::rates::Rates;
 use crate::readers::Readers;
@@ -57,6 +58,8 @@ pub struct Observatory {
 
 /// What every thread of the observatory sees.
 pub(crate) struct Shared {
+    /// Names the log among those of other processes.
+    pub(crate) id: u64,
     pub(crate) events: Arc<Events>,
     pub(crate) hitl: Hitl,
     pub(crate) health: Health,
@@ -164,6 +167,7 @@ impl Observatory {
         }
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX / 2);
         let shared = Arc::new(Shared {
+            id: opened.id,
             events: Arc::new(Events::new(options.events_kept, opened.last_event)),
             hitl,
             health: Health::default(),
@@ -214,6 +218,23 @@ impl Observatory {
         work: impl FnOnce(&mut Scribe<'_>) -> Stored<T> + Send + 'static,
     ) -> Stored<T> {
         self.writer.submit(work).await
+    }
+
+    /// Names the log among those of other processes, also after a restart.
+    pub fn id(&self) -> u64 {
+        self.shared.id
+    }
+
+    /// The tenant has a session of this name, as another process knows: it is kept here once somebody has something to say
+    /// about it.
+    pub fn expect(&self, tenant: &str, session_id: &str) {
+        self.shared.guarded.meet(&Arc::from(tenant), session_id);
+    }
+
+    /// Whose session this is, if it is kept and is that of one tenant only.
+    pub async fn tenant_of(&self, session_id: &str, tenant: Option<&str>) -> Option<String> {
+        let found = self.find(session_id, tenant).await.ok()?.ok()?;
+        Some(found.tenant_name)
     }
 
     /// Sessions that were held when the store was opened; whoever listens to orders is told of all that came since.
@@ -301,7 +322,7 @@ impl Observatory {
                         return Ok(Err(OrderRefused::HistoryElsewhere));
                     }
                 }
-                scribe.give_order(session.id, &operator, order, false).map(Ok)
+                scribe.give_order(session.id, &operator, order, Origin::Here).map(Ok)
             })
             .await
     }
@@ -414,6 +435,7 @@ impl Observatory {
 /// What the store holds when it is opened.
 struct Opened {
     store: Store,
+    id: u64,
     last_event: u64,
     thresholds: Value,
     overrides: Overrides,
@@ -433,7 +455,14 @@ impl Opened {
         let overrides = Governed::kept(&mut store, Book::Policies)?;
         let switches = Governed::kept(&mut store, Book::KillSwitches)?;
         let (pauses, orders) = (store.pauses()?, store.orders()?);
-        Ok(Self { store, last_event, thresholds, overrides, switches, pauses, orders })
+        let id = store.setting(LOG_ID)?.and_then(|text| text.parse().ok());
+        let id = id.unwrap_or_else(|| {
+            let id = RandomState::new().hash_one(std::process::id());
+            // A store that takes nothing is told of soon enough.
+            store.put_setting(LOG_ID, &id.to_string()).unwrap_or_default();
+            id
+        });
+        Ok(Self { store, id, last_event, thresholds, overrides, switches, pauses, orders })
     }
 }
 
@@ -452,6 +481,8 @@ fn sender_of(payload: &[u8]) -> String {
     loopbreaker_telemetry::mask(crate::graph::start_of(&agent, 200)).into_owned()
 }
 
+/// Where it is kept what the log is called.
+const LOG_ID: &str = "log_id";
 /// Streams that may be open at once.
 const MAX_STREAMS: usize = 1_000;
 /// How long a search waits for words of new steps: longer than a commit takes, shorter than anybody notices.

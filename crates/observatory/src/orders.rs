@@ -31,16 +31,28 @@ pub enum OrderRefused {
     HistoryElsewhere,
 }
 
+/// Where an order was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// At this process.
+    Here,
+    /// At another one, in this millisecond, and its gateway has told ours.
+    Elsewhere(u64),
+}
+
 impl Scribe<'_> {
-    /// Gives an order to a session. What is asked for already is not done twice. `is_elsewhere` says whether it was given
-    /// at another process, whose gateway has told ours.
+    /// Gives an order to a session. What is asked for already is not done twice.
     pub(crate) fn give_order(
         &mut self,
         session: i64,
         operator: &str,
         order: Order,
-        is_elsewhere: bool,
+        origin: Origin,
     ) -> Stored<Given> {
+        let (is_elsewhere, since) = match origin {
+            Origin::Here => (false, self.now),
+            Origin::Elsewhere(at) => (true, i64::try_from(at).unwrap_or(self.now).min(self.now)),
+        };
         let row = self.live(session)?.row.clone();
         let pause = self.pause_of(session);
         let before = row.state(pause.is_some()).to_owned();
@@ -54,7 +66,7 @@ impl Scribe<'_> {
         }
         let reason = match &order {
             Order::Pause { reason } => {
-                let pause = Pause { since: self.now, operator: operator.to_owned(), reason: reason.clone() };
+                let pause = Pause { since, operator: operator.to_owned(), reason: reason.clone() };
                 self.set_pause(session, Some(pause))?;
                 Some(reason.clone())
             }

@@ -14,6 +14,7 @@ use crate::graph::start_of;
 use crate::hitl::Order;
 use crate::ingest::Arrival;
 use crate::observatory::Observatory;
+use crate::orders::Origin;
 use crate::redact::redact_text;
 use crate::store::{Completed, KnownStep, VerdictRow};
 use crate::writer::Scribe;
@@ -122,7 +123,7 @@ impl Observatory {
     ) -> bool {
         self.hand_over(move |scribe| {
             let id = scribe.session_named(&tenant, &session)?;
-            scribe.give_order(id, operator, order, false).map(drop)
+            scribe.give_order(id, operator, order, Origin::Here).map(drop)
         })
     }
 

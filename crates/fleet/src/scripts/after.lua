@@ -1,5 +1,9 @@
 -- What is left to write when a request is over, or when its verdict is known; that its attempts are over needs no script.
 
+-- What is written again, since it is not known whether it was, counts once.
+local number = take()
+if not redis.call('SET', prefix .. 'd:' .. number, 1, 'NX', 'PX', 600000) then return {} end
+
 -- Attempts that were made while nobody could be asked.
 for _ = 1, take_number() do
   local seen, window, id, ago = prefix .. 'w:' .. take(), take_number(), take(), take_number()
@@ -13,17 +17,19 @@ end
 local excesses = {}
 for index = 1, take_number() do
   local key, window, estimate, actual, at = prefix .. 'b:' .. take(), take_number(), take_number(), take_number(), take_number()
-  local limit = tonumber(take())
-  local is_kept = redis.call('EXISTS', key) == 1
+  local limit, ago = tonumber(take()), take_number()
   local counter = load_counter(key, window)
-  local late = math.max(0, actual - estimate)
-  if is_kept then
+  local late, is_kept = math.max(0, actual - estimate), at >= (counter.s or 0)
+  if at == 0 then
+    -- Nobody could be asked, so nothing was reserved.
+    if window > 0 and ago >= window then late = 0 end
+  elseif is_kept then
     take_back(counter, math.max(0, estimate - actual), at, window)
   elseif window == 0 or now - at < window then
     -- The count was lost in between, and with it the estimate.
     late = actual
   end
-  if late > 0 then count(counter, late, window) end
+  if late > 0 then count(counter, late, window, now - ago) end
   if is_kept or late > 0 then save_counter(key, counter, window) end
   -- Where nobody could be asked, more may have been spent than there was.
   excesses[index] = limit and math.max(0, math.min(late, counter.u - limit)) or 0
@@ -33,12 +39,7 @@ end
 local refused = take()
 if refused ~= '' then
   local account, tip, lasts = take(), take(), take_number()
-  local session = load_session(refused)
-  if not session then
-    -- It began while nobody could be asked, or was lost. This transcript is not the first of it.
-    session = { a = account, t = { tip }, f = '' }
-    ends_at(tip, refused)
-  end
+  local session = session_of(refused, account, tip)
   session.r, session.k = { tip, now + lasts, false }, nil
   save_session(refused, session)
 end
@@ -46,12 +47,12 @@ end
 -- Loops that were found only after the session had been asked about.
 local struck = take()
 if struck ~= '' then
-  local session, count = load_session(struck), take_number()
-  for _ = 1, count do
+  local session = session_of(struck, take(), take())
+  for _ = 1, take_number() do
     local identity, shown = take(), take_number()
-    if session then strike(session, identity, shown) end
+    strike(session, identity, shown)
   end
-  if session then save_session(struck, session) end
+  save_session(struck, session)
 end
 
 -- An answer that the next request will name instead of repeating what led to it.

@@ -106,16 +106,17 @@ save_session(key, session)
 -- Is it paused?
 local pause = get(prefix .. 'p:' .. account_name)
 local paused_name = account_name
-if not pause and key ~= account then
-  paused_name = name_of(key)
-  pause = get(prefix .. 'p:' .. paused_name)
+if key ~= account and (not pause or string.sub(pause, 1, 1) == 'E') then
+  local own = get(prefix .. 'p:' .. name_of(key))
+  if own then pause, paused_name = own, name_of(key) end
 end
-if pause and string.sub(pause, 1, 1) == 'R' then
+local how = pause and string.sub(pause, 1, 1)
+if how == 'R' then
   -- Nobody was waiting when it was rejected, so this is the call that is told.
-  redis.call('DEL', prefix .. 'p:' .. paused_name)
-elseif pause then
-  hold_up(paused_name, tip)
-  pause = 'W' .. (now - tonumber(string.sub(pause, 2)))
+  pause_ends(paused_name)
+elseif how then
+  if how == 'W' then hold_up(paused_name, tip) end
+  pause = how .. (now - tonumber(string.sub(pause, 2)))
 end
 if pause and paused_name ~= account_name then pause = string.lower(string.sub(pause, 1, 1)) .. string.sub(pause, 2) end
 local is_approved = get(approval(account_name, tip)) or key ~= account and get(approval(name_of(key), tip))
@@ -176,7 +177,7 @@ local told = {}
 for _, charge in ipairs(charges) do
   local stage = 0
   if fits then
-    count(charge.counter, charge.estimate, charge.window)
+    count(charge.counter, charge.estimate, charge.window, now)
     for number, from in ipairs(charge.stages) do
       if charge.counter.u >= tonumber(from) then stage = number end
     end

@@ -1,5 +1,5 @@
 -- The count of one key: `u` is what counts now, `b` the slots of a sliding window as (last, amount, last, amount, …),
--- `a` the stages that were announced, `t` when. It slides as the ledger in memory does: what was counted in a slot
+-- `a` the stages that were announced, `t` when, `s` since when there is this count. It slides as the ledger in memory does: what was counted in a slot
 -- counts until the last of it has left the window.
 local SLOTS = 60
 
@@ -9,7 +9,7 @@ end
 
 local function load_counter(key, window)
   local raw = redis.call('GET', key)
-  local counter = raw and cmsgpack.unpack(raw) or { u = 0, a = 0, t = 0, b = {} }
+  local counter = raw and cmsgpack.unpack(raw) or { u = 0, a = 0, t = 0, b = {}, s = now }
   if window > 0 then
     local slots, kept = counter.b, {}
     for at = 1, #slots, 2 do
@@ -30,17 +30,19 @@ local function save_counter(key, counter, window)
   redis.call('SET', key, cmsgpack.pack(counter), 'PX', window > 0 and window or SESSION_TTL)
 end
 
-local function count(counter, amount, window)
+-- Counts what was used at that time, which is seldom before the newest slot.
+local function count(counter, amount, window, at)
   counter.u = counter.u + amount
   if window > 0 then
     local slots, width = counter.b, slot_width(window)
-    local newest = #slots - 1
-    if newest > 0 and math.floor(slots[newest] / width) >= math.floor(now / width) then
-      slots[newest] = math.max(slots[newest], now)
-      slots[newest + 1] = slots[newest + 1] + amount
+    local slot, index = math.floor(at / width), #slots - 1
+    while index > 0 and math.floor(slots[index] / width) > slot do index = index - 2 end
+    if index > 0 and math.floor(slots[index] / width) == slot then
+      slots[index] = math.max(slots[index], at)
+      slots[index + 1] = slots[index + 1] + amount
     else
-      slots[#slots + 1] = now
-      slots[#slots + 1] = amount
+      table.insert(slots, index + 2, at)
+      table.insert(slots, index + 3, amount)
     end
   end
 end

@@ -57,9 +57,23 @@ local function hold_up(name, tip)
   redis.call('SADD', held, tip)
   redis.call('PEXPIRE', held, SESSION_TTL)
 end
+-- A pause is over. That is kept: where nothing is known of a pause, those that know of one hold it.
+local function pause_ends(name)
+  redis.call('SET', prefix .. 'p:' .. name, 'E' .. now, 'PX', SESSION_TTL)
+end
 local function approval(name, tip)
   return prefix .. 'o:' .. name .. ':' .. tip
 end
 local function ends_at(link, key)
   redis.call('SET', prefix .. 'e:' .. link, key, 'PX', SESSION_TTL)
+end
+-- A session that somebody knows, also where it began while nobody could be asked, or was lost. What is known of it is not
+-- the first of it.
+local function session_of(key, account, tip)
+  local session = load_session(key)
+  if not session then
+    session = { a = account, t = { tip }, f = '' }
+    ends_at(tip, key)
+  end
+  return session
 end

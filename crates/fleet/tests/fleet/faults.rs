@@ -156,16 +156,54 @@ async fn a_reservation_whose_request_ended_while_redis_was_away_is_settled_when_
         redis.kill();
         until_lost(&one).await;
         let settled = ChargeOver { estimate: 80, at: reserved.at, ..used(9, 100, 7) };
-        one.link.leave(Aftermath { tenant: 1, charges: vec![settled], ..Aftermath::default() });
+        for charge in [used(9, 100, 3), settled] {
+            one.link.leave(Aftermath { tenant: 1, charges: vec![charge], ..Aftermath::default() });
+        }
         redis.start_again();
         one.wait_until_there().await;
         ask.charges[0].estimate = 0;
         let started = Instant::now();
-        while one.ask(&ask).await.standings[0].used != 7 {
+        while one.ask(&ask).await.standings[0].used != 10 {
             assert!(started.elapsed() < Duration::from_secs(30), "it is not settled: {arguments:?}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
+}
+
+#[tokio::test]
+async fn what_is_written_twice_counts_once() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    for number in [7, 7, 8] {
+        let charges = vec![used(9, 100, 5)];
+        one.link.leave(Aftermath { tenant: 1, number, charges, ..Aftermath::default() });
+    }
+    one.link.written().await;
+    let mut ask = transcript(1, &[10]);
+    ask.charges = vec![charge(9, 100, 0)];
+    assert_eq!(one.ask(&ask).await.standings[0].used, 10);
+}
+
+#[tokio::test]
+async fn what_was_used_while_nobody_could_be_asked_leaves_the_window_with_its_age() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    for ago in [30, 59, 61, 10] {
+        let used = Instant::now().checked_sub(Duration::from_secs(ago)).unwrap();
+        let charges = vec![ChargeOver { used, ..used_up(ago) }];
+        one.link.leave(Aftermath { tenant: 1, charges, ..Aftermath::default() });
+    }
+    one.link.written().await;
+    let mut ask = transcript(1, &[10]);
+    ask.charges = vec![charge(9, 100, 1)];
+    let stood = one.ask(&ask).await.standings[0];
+    assert_eq!(stood.used, 30 + 59 + 10);
+    // A single one fits when the oldest have gone.
+    assert!(stood.reset_millis <= 2_000, "{stood:?}");
+}
+
+fn used_up(amount: u64) -> ChargeOver {
+    used(9, 100, amount)
 }
 
 #[tokio::test]

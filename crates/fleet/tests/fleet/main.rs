@@ -114,6 +114,7 @@ pub(crate) fn used(key: u128, limit: u64, actual: u64) -> ChargeOver {
         estimate: 0,
         actual,
         at: 0,
+        used: Instant::now(),
         unit: Unit::Requests,
         limit: Some(limit),
     }

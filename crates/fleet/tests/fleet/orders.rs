@@ -11,7 +11,12 @@ const SESSION: &str = "lb-0000000000000000";
 async fn a_pause_holds_elsewhere_and_what_was_held_is_approved_by_resuming() {
     let redis = Redis::start();
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
-    one.fleet.decide(1, SESSION, Decision::Pause { millis: 60_000, held: None }, Some("pause it".to_owned()));
+    one.fleet.decide(
+        1,
+        SESSION,
+        Decision::Pause { millis: 60_000, held: None, ago: 0 },
+        Some("pause it".to_owned()),
+    );
     until(|| has_heard(&other, "pause it")).await;
     let told = other.ask(&transcript(1, &[10])).await;
     assert!(told.pause.is_some_and(|pause| !pause.is_own && matches!(pause.state, PauseState::Waiting(_))));
@@ -19,7 +24,8 @@ async fn a_pause_holds_elsewhere_and_what_was_held_is_approved_by_resuming() {
     one.fleet.decide(1, SESSION, Decision::Resume, Some("resume it".to_owned()));
     until(|| has_heard(&other, "resume it")).await;
     let told = one.ask(&transcript(1, &[10])).await;
-    assert_eq!((told.pause, told.is_approved), (None, true), "a client that comes back goes on");
+    assert!(told.is_approved, "a client that comes back goes on");
+    assert!(matches!(told.pause.unwrap().state, PauseState::Ended(_)));
     assert!(!one.ask(&transcript(1, &[10, 11])).await.is_approved);
     assert!(!has_heard(&one, "pause it"), "nobody hears himself");
 }
@@ -29,7 +35,7 @@ async fn the_transcript_that_a_session_was_paused_for_is_approved_by_resuming_an
     let redis = Redis::start();
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
     one.ask(&transcript(1, &[10])).await;
-    one.fleet.decide(1, SESSION, Decision::Pause { millis: 60_000, held: Some(10) }, None);
+    one.fleet.decide(1, SESSION, Decision::Pause { millis: 60_000, held: Some(10), ago: 0 }, None);
     one.fleet.decide(1, SESSION, Decision::Resume, Some("resume it".to_owned()));
     until(|| has_heard(&other, "resume it")).await;
     assert!(other.ask(&transcript(1, &[10])).await.is_approved);
@@ -57,12 +63,62 @@ fn has_heard(process: &Process, message: &str) -> bool {
 async fn a_rejection_is_told_to_one_call() {
     let redis = Redis::start();
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
-    one.fleet.decide(1, SESSION, Decision::Pause { millis: 60_000, held: None }, None);
+    one.fleet.decide(1, SESSION, Decision::Pause { millis: 60_000, held: None, ago: 0 }, None);
     one.fleet.decide(1, SESSION, Decision::Reject("enough".to_owned()), Some("no".to_owned()));
     until(|| has_heard(&other, "no")).await;
     let first = other.ask(&transcript(1, &[10])).await.pause;
     assert_eq!(first.map(|pause| pause.state), Some(PauseState::Rejected("enough".to_owned())));
-    assert_eq!(one.ask(&transcript(1, &[10])).await.pause, None);
+    let second = one.ask(&transcript(1, &[10])).await.pause;
+    assert!(matches!(second.unwrap().state, PauseState::Ended(_)));
+}
+
+#[tokio::test]
+async fn decisions_of_the_time_without_redis_come_before_those_that_were_made_later() {
+    let mut redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    for turn in 0..5_u32 {
+        redis.kill();
+        let pause = Decision::Pause { millis: 60_000, held: None, ago: 0 };
+        one.fleet.decide(1, SESSION, pause, Some(format!("pause {turn}")));
+        redis.start_again();
+        let resumed = format!("resume {turn}");
+        one.fleet.decide(1, SESSION, Decision::Resume, Some(resumed.clone()));
+        until(|| has_heard(&other, &resumed)).await;
+        // Its link may not have noticed yet that there was another Redis before.
+        let told = loop {
+            if let Some(told) = other.link.ask(&transcript(1, &[10])).await {
+                break told;
+            }
+            other.wait_until_there().await;
+        };
+        assert!(matches!(told.pause.unwrap().state, PauseState::Ended(_)), "turn {turn}");
+    }
+}
+
+#[tokio::test]
+async fn a_pause_that_is_told_late_does_not_undo_what_was_decided_since() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let pause = |ago| Decision::Pause { millis: 60_000, held: None, ago };
+    one.fleet.decide(1, SESSION, pause(0), None);
+    one.fleet.decide(1, SESSION, Decision::Resume, None);
+    one.fleet.decide(1, SESSION, pause(60_000), Some("it was paused".to_owned()));
+    one.fleet.decide(1, SESSION, Decision::Say, Some("that is all".to_owned()));
+    until(|| has_heard(&other, "that is all")).await;
+    assert!(!has_heard(&other, "it was paused"));
+    let told = other.ask(&transcript(1, &[10])).await.pause;
+    assert!(matches!(told.unwrap().state, PauseState::Ended(_)));
+}
+
+#[tokio::test]
+async fn what_is_no_text_makes_nobody_deaf() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let garbage =
+        r"return redis.call('XADD', '{lb}:orders', '*', 'from', '1', 'body', '\255\254', '\255', 'x')";
+    redis.command(&["EVAL", garbage, "0"]);
+    one.fleet.decide(1, SESSION, Decision::Say, Some("still there".to_owned()));
+    until(|| has_heard(&other, "still there")).await;
 }
 
 #[tokio::test]
@@ -80,9 +136,9 @@ async fn who_starts_later_hears_of_earlier_orders_as_old_ones() {
 async fn a_session_s_name_tells_whose_it_is() {
     let redis = Redis::start();
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
-    one.fleet.call(7, 42);
+    one.fleet.call(7, "acme");
     let started = std::time::Instant::now();
-    while other.fleet.tenants_of(7).await != [42] {
+    while other.fleet.tenants_of(7).await != ["acme"] {
         assert!(started.elapsed().as_secs() < 30);
     }
     assert!(other.fleet.tenants_of(8).await.is_empty());

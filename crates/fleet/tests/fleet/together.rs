@@ -1,7 +1,7 @@
 //! What one process did, another one knows.
 
 use loopbreaker_fleet::{
-    After, Aftermath, AnswerNamed, Ask, AttemptOver, ChargeOver, Place, SharedKey, Told,
+    After, Aftermath, AnswerNamed, Ask, AttemptOver, ChargeOver, Place, SharedKey, Struck, Told,
 };
 
 use super::server::{Cluster, Redis};
@@ -87,7 +87,7 @@ async fn what_led_to_an_answer_is_told_to_whoever_goes_on_from_it_and_to_nobody_
     assert_eq!((first.window, first.kept.len()), (None, 0));
     let aftermath = Aftermath {
         tenant: 1,
-        strikes: Some((first.key, vec![(77, 3)])),
+        strikes: Some(Struck { session: first.key, account: first.key, tip: 1, loops: vec![(77, 3)] }),
         answered: Some(named(first.key, 900, b"a window")),
         ..Aftermath::default()
     };

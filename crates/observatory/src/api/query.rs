@@ -65,7 +65,7 @@ impl Query {
 }
 
 /// A text without its percent signs; what is no UTF-8 is replaced.
-pub(crate) fn decoded(text: impl AsRef<str>) -> String {
+pub fn decoded(text: impl AsRef<str>) -> String {
     let text = text.as_ref().as_bytes();
     let mut bytes = Vec::with_capacity(text.len());
     let mut at = 0;

@@ -97,6 +97,44 @@ fn equal_requests_of_the_time_without_redis_are_counted_together_when_it_is_back
 }
 
 #[test]
+fn an_attempt_whose_question_was_answered_too_late_is_counted_once() {
+    let redis = Redis::start();
+    let loops = "{ enabled: true, window_seconds: 600, threshold_identical_requests: 20, action: reject }";
+    let labs = two(&redis, &format!("policies: [{{ id: p, spec: {{ loop_detection: {loops} }} }}]"));
+    redis.signal("STOP");
+    for lab in &labs {
+        assert_eq!(lab.chat(&[], question("the same")).status, 200);
+    }
+    redis.signal("CONT");
+    wait_for(&labs);
+    until("both are counted", || counted(&redis, "w") == "2");
+    // What came too late has been taken back by now, or comes back with this.
+    assert_eq!(labs[0].chat(&[], question("another")).status, 200);
+    until("all are counted", || counted(&redis, "w") == "3");
+}
+
+#[test]
+fn a_pause_holds_although_redis_has_lost_it() {
+    let redis = Redis::start();
+    let labs = two(&redis, "pause: { hold: 200ms }");
+    let session = [("x-session-id", "run-17")];
+    let ask = |lab: &Lab| lab.chat(&session, question("a")).status;
+    assert_eq!([ask(&labs[0]), ask(&labs[1])], [200, 200]);
+    assert_eq!(labs[0].post("/api/v1/sessions/run-17/pause", &[], "").status, 200);
+    for lab in &labs {
+        until("it is held", || ask(lab) == 429);
+    }
+    redis.command(&["FLUSHALL"]);
+    for lab in labs.iter().cycle().take(6) {
+        assert_eq!(ask(lab), 429, "nobody has decided");
+    }
+    assert_eq!(labs[1].post("/api/v1/sessions/run-17/resume", &[], "").status, 200);
+    for lab in &labs {
+        until("it goes on", || ask(lab) == 200);
+    }
+}
+
+#[test]
 fn a_transcript_that_was_refused_without_redis_is_refused_everywhere_when_it_is_back() {
     let mut redis = Redis::start();
     let labs = two(&redis, "");

@@ -74,12 +74,54 @@ fn a_pause_is_known_to_the_guard_the_logs_and_the_people_at_every_gateway() {
         assert_eq!(deeds(lab), expected, "each is written down once");
     }
     assert_eq!(hand_in(&labs[1], 3)["interrupt_signal"], Value::Null);
-    // Who starts again has taken it over already.
-    let restarted = labs.remove(1).restarted();
-    until("it has found the others", || super::is_whole(&restarted));
+    // Who starts again has taken it over already, or has said it itself.
+    for _ in 0..2 {
+        let restarted = labs.remove(0).restarted();
+        until("it has found the others", || super::is_whole(&restarted));
+        labs.push(restarted);
+    }
     order(&labs[0], "pause", &json!({ "reason": "again" }));
-    until("it is paused there", || state(&restarted) == "paused");
-    assert_eq!(deeds(&restarted).len(), 3);
+    for lab in &labs {
+        until("it is paused there", || state(lab) == "paused");
+        assert_eq!(deeds(lab).len(), 3);
+    }
+}
+
+#[test]
+fn a_pause_with_its_reason_is_written_down_where_nobody_has_seen_the_session() {
+    let redis = Redis::start();
+    let labs = gateways(&redis.url(), "");
+    assert_eq!(
+        labs[0].chat(&[("x-session-id", "run-17"), ("x-tenant-id", "acme")], question("a")).status,
+        200
+    );
+    let pause = || labs[2].post("/api/v1/sessions/run-17/pause", &[], r#"{"reason":"look first"}"#).status;
+    until("it is known there", || pause() == 200);
+    for lab in &labs {
+        until("it is paused there", || state(lab) == "paused");
+        assert_eq!(deeds(lab), [("pause".to_owned(), "local".to_owned())]);
+        let audit = lab.get("/api/v1/audit").json();
+        assert_eq!(audit["entries"][0]["reason"], "look first");
+    }
+}
+
+#[test]
+fn an_order_for_one_tenant_is_none_for_another_with_a_session_of_that_name() {
+    let redis = Redis::start();
+    let labs = gateways(&redis.url(), "");
+    let headers = [("x-session-id", "run-17"), ("x-tenant-id", "umbrella")];
+    assert_eq!(labs[0].chat(&headers, question("a")).status, 200);
+    let acme = [("x-tenant-id", "acme")];
+    for lab in &labs {
+        for (order, body) in [("pause", "{}"), ("inject", r#"{"message":"for acme"}"#)] {
+            let reply = lab.post(&format!("/api/v1/sessions/run-17/{order}"), &acme, body);
+            assert_eq!(reply.status, 404, "{order}: {}", reply.text());
+        }
+    }
+    hand_in(&labs[1], 1);
+    assert_eq!(labs[1].post("/api/v1/sessions/run-17/pause", &acme, "{}").status, 200);
+    assert_eq!(labs[0].chat(&headers, question("b")).status, 200, "that of the other one goes on");
+    assert_eq!(labs[1].chat(&headers, question("c")).status, 200);
 }
 
 #[test]
