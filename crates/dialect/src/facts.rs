@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::Dialect;
 use crate::digest::BILLING_HEADER;
-use crate::json::{Json, string, words};
+use crate::json::{Cursor, Json, string, whole_number};
 
 /// What a request says beside its messages, in the words of all dialects.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,9 +70,10 @@ impl Facts {
             "stream" => self.stream = is_true(value),
             "stream_options" => self.include_usage = asks_for_usage(value),
             "max_tokens" | "max_completion_tokens" | "max_output_tokens" => {
-                self.max_output_tokens = number(value).or(self.max_output_tokens);
+                // Where it stands under two names, the larger one may be what holds.
+                self.max_output_tokens = self.max_output_tokens.max(whole_number(value));
             }
-            "n" => self.choices = number(value).unwrap_or(1),
+            "n" => self.choices = whole_number(value).unwrap_or(1),
             "temperature" => self.temperature = value.get().parse().ok(),
             "generationConfig" | "generation_config" => self.learn_generation(value),
             "metadata" => self.learn_metadata(dialect, value),
@@ -106,10 +107,17 @@ impl Facts {
     }
 
     fn learn_generation(&mut self, value: Json<'_>) {
-        let config: Generation<'_> = serde_json::from_str(value.get()).unwrap_or_default();
-        self.max_output_tokens = config.max_output_tokens.and_then(number);
-        self.choices = config.candidate_count.and_then(number).unwrap_or(1);
-        self.temperature = config.temperature.and_then(|value| value.get().parse().ok());
+        (self.max_output_tokens, self.choices, self.temperature) = (None, 1, None);
+        let learnt = Cursor::new(value.get()).members(|name, value| match name {
+            "maxOutputTokens" | "max_output_tokens" => {
+                self.max_output_tokens = self.max_output_tokens.max(whole_number(value));
+            }
+            "candidateCount" | "candidate_count" => self.choices = whole_number(value).unwrap_or(1),
+            "temperature" => self.temperature = value.get().parse().ok(),
+            _ => {}
+        });
+        // What is no object says nothing.
+        learnt.unwrap_or_default();
     }
 
     fn learn_metadata(&mut self, dialect: Dialect, value: Json<'_>) {
@@ -145,16 +153,6 @@ pub(crate) fn is_signed(written: &str) -> bool {
 
 /// The header is a short line. Looking further behind each of many would take as long as they are many.
 const MAX_HEADER: usize = 1_024;
-
-#[derive(Default, Deserialize)]
-struct Generation<'a> {
-    #[serde(rename = "maxOutputTokens", alias = "max_output_tokens", borrow)]
-    max_output_tokens: Option<Json<'a>>,
-    #[serde(rename = "candidateCount", alias = "candidate_count", borrow)]
-    candidate_count: Option<Json<'a>>,
-    #[serde(borrow)]
-    temperature: Option<Json<'a>>,
-}
 
 #[derive(Default, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "these are the providers' names")]
@@ -221,10 +219,6 @@ fn text(value: Json<'_>) -> Option<Box<str>> {
     string(value).map(|text| text.into_owned().into_boxed_str())
 }
 
-fn number(value: Json<'_>) -> Option<u64> {
-    words(value).parse().ok()
-}
-
 fn is_true(value: Json<'_>) -> bool {
     value.get() == "true"
 }
@@ -255,6 +249,27 @@ mod tests {
         for user in ["user-17", "user_session_", "x_session_0b5c1f6e", r#"{"device_id":"d"}"#, "{", ""] {
             assert_eq!(of_user(user), None, "{user}");
         }
+    }
+
+    #[test]
+    fn the_most_that_an_answer_may_use_is_known_however_it_is_written() {
+        let of = |dialect, members: &[(&str, &str)]| {
+            let mut facts = Facts::default();
+            for (key, value) in members {
+                facts.learn(dialect, key, serde_json::from_str(value).unwrap());
+            }
+            facts.max_output_tokens
+        };
+        for value in ["100000", "1e5", "100000.0", "\"100000\""] {
+            assert_eq!(of(Dialect::Chat, &[("max_tokens", value)]), Some(100_000), "{value}");
+        }
+        assert_eq!(of(Dialect::Chat, &[("max_tokens", "1E40")]), Some(u64::MAX));
+        assert_eq!(of(Dialect::Chat, &[("max_tokens", "-5")]), None);
+        let two = [("max_completion_tokens", "100000"), ("max_tokens", "5")];
+        assert_eq!(of(Dialect::Chat, &two), Some(100_000));
+        let gemini =
+            r#"{"maxOutputTokens":1,"maxOutputTokens":500000,"max_output_tokens":2,"candidateCount":3}"#;
+        assert_eq!(of(Dialect::Gemini, &[("generationConfig", gemini)]), Some(500_000));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub use text::{Text, hash, string, words};
 
 pub(crate) use cursor::Cursor;
 pub(crate) use escape::{push_escaped, push_unescaped};
+pub(crate) use text::whole_number;
 
 use std::borrow::Cow;
 

@@ -1,7 +1,6 @@
 //! What an answer consumed.
 
-use crate::json::Json;
-use serde::Deserialize;
+use crate::json::{Cursor, Json, whole_number};
 
 /// Tokens of one request and its answer. No token is counted in two of the fields.
 ///
@@ -36,15 +35,16 @@ impl Usage {
     }
 
     /// What chat completions and the Responses API report: the prompt's count has the cached tokens in it, the
-    /// answer's count those of thinking.
+    /// answer's count those of thinking. Some relays report under the names of both, one of them with zeros.
     pub(crate) fn openai(reported: Json<'_>) -> Option<Self> {
-        let usage: OpenAi = serde_json::from_str(reported.get()).ok()?;
-        let prompt = usage.prompt_tokens?;
-        let details = usage.prompt_tokens_details.unwrap_or_default();
-        let cached = details.cached_tokens.or(usage.prompt_cache_hit_tokens).unwrap_or_default().min(prompt);
-        let answer = usage.completion_tokens.unwrap_or_default();
-        let details = usage.completion_tokens_details.unwrap_or_default();
-        let reasoning = details.reasoning_tokens.unwrap_or_default().min(answer);
+        let counts = Counts::of(reported)?;
+        let prompt = counts.larger("prompt_tokens", "input_tokens")?;
+        let details = counts.inside("prompt_tokens_details", "input_tokens_details");
+        let cached = details.get("cached_tokens").or_else(|| counts.get("prompt_cache_hit_tokens"));
+        let cached = cached.unwrap_or_default().min(prompt);
+        let answer = counts.larger("completion_tokens", "output_tokens").unwrap_or_default();
+        let details = counts.inside("completion_tokens_details", "output_tokens_details");
+        let reasoning = details.get("reasoning_tokens").unwrap_or_default().min(answer);
         Some(Self {
             input: prompt - cached,
             cache_read: cached,
@@ -57,13 +57,13 @@ impl Usage {
     /// What Anthropic reports: every count on its own. In a stream each report replaces what it repeats of the one
     /// before.
     pub(crate) fn anthropic(before: Option<Self>, reported: Json<'_>) -> Option<Self> {
-        let usage: Anthropic = serde_json::from_str(reported.get()).ok()?;
+        let counts = Counts::of(reported)?;
         let known = before.unwrap_or_default();
         Some(Self {
-            input: usage.input_tokens.unwrap_or(known.input),
-            cache_read: usage.cache_read_input_tokens.unwrap_or(known.cache_read),
-            cache_write: usage.cache_creation_input_tokens.unwrap_or(known.cache_write),
-            output: usage.output_tokens.unwrap_or(known.output),
+            input: counts.get("input_tokens").unwrap_or(known.input),
+            cache_read: counts.get("cache_read_input_tokens").unwrap_or(known.cache_read),
+            cache_write: counts.get("cache_creation_input_tokens").unwrap_or(known.cache_write),
+            output: counts.get("output_tokens").unwrap_or(known.output),
             reasoning: 0,
         })
     }
@@ -71,61 +71,77 @@ impl Usage {
     /// What Gemini reports: the prompt's count has the cached tokens in it, thoughts stand beside the answer, and so do
     /// the results of tools that run at the provider beside the prompt.
     pub(crate) fn gemini(reported: Json<'_>) -> Option<Self> {
-        let usage: Gemini = serde_json::from_str(reported.get()).ok()?;
-        let prompt = usage.prompt_token_count?;
-        let cached = usage.cached_content_token_count.unwrap_or_default().min(prompt);
+        let counts = Counts::of(reported)?;
+        let count = |name| counts.get(name).unwrap_or_default();
+        let prompt = counts.get("promptTokenCount")?;
+        let cached = count("cachedContentTokenCount").min(prompt);
         Some(Self {
-            input: (prompt - cached).saturating_add(usage.tool_use_prompt_token_count.unwrap_or_default()),
+            input: (prompt - cached).saturating_add(count("toolUsePromptTokenCount")),
             cache_read: cached,
             cache_write: 0,
-            output: usage.candidates_token_count.unwrap_or_default(),
-            reasoning: usage.thoughts_token_count.unwrap_or_default(),
+            output: count("candidatesTokenCount"),
+            reasoning: count("thoughtsTokenCount"),
         })
     }
 }
 
-#[derive(Deserialize)]
-struct OpenAi {
-    #[serde(alias = "input_tokens")]
-    prompt_tokens: Option<u64>,
-    #[serde(alias = "output_tokens")]
-    completion_tokens: Option<u64>,
-    #[serde(alias = "input_tokens_details")]
-    prompt_tokens_details: Option<PromptDetails>,
-    #[serde(alias = "output_tokens_details")]
-    completion_tokens_details: Option<AnswerDetails>,
-    /// `DeepSeek`'s name for the cached tokens.
-    prompt_cache_hit_tokens: Option<u64>,
-}
+/// What is known of reports, by the names that providers use.
+const NAMES: [&str; 18] = [
+    "prompt_tokens",
+    "input_tokens",
+    "completion_tokens",
+    "output_tokens",
+    "prompt_tokens_details",
+    "input_tokens_details",
+    "completion_tokens_details",
+    "output_tokens_details",
+    "cached_tokens",
+    "reasoning_tokens",
+    // DeepSeek's name for the cached tokens.
+    "prompt_cache_hit_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "promptTokenCount",
+    "cachedContentTokenCount",
+    "candidatesTokenCount",
+    "thoughtsTokenCount",
+    "toolUsePromptTokenCount",
+];
 
-#[derive(Default, Deserialize)]
-struct PromptDetails {
-    cached_tokens: Option<u64>,
-}
+/// The members of a report. One that makes no sense says nothing about the others.
+#[derive(Default)]
+struct Counts<'a>(Vec<(&'static str, Json<'a>)>);
 
-#[derive(Default, Deserialize)]
-struct AnswerDetails {
-    reasoning_tokens: Option<u64>,
-}
+impl<'a> Counts<'a> {
+    fn of(reported: Json<'a>) -> Option<Self> {
+        let mut members = Vec::new();
+        let mut cursor = Cursor::new(reported.get());
+        let read = cursor.members(|name, value| {
+            if let Some(known) = NAMES.into_iter().find(|known| *known == name) {
+                members.push((known, value));
+            }
+        });
+        read.ok().map(|()| Self(members))
+    }
 
-#[derive(Deserialize)]
-#[expect(clippy::struct_field_names, reason = "these are the provider's names")]
-struct Anthropic {
-    input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-}
+    /// The last member of that name, where it is a count.
+    fn get(&self, name: &str) -> Option<u64> {
+        self.0.iter().rev().find(|(other, _)| *other == name).and_then(|(_, value)| whole_number(*value))
+    }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_field_names, reason = "these are the provider's names")]
-struct Gemini {
-    prompt_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
-    tool_use_prompt_token_count: Option<u64>,
+    /// The same thing under two names.
+    fn larger(&self, name: &str, other: &str) -> Option<u64> {
+        self.get(name).max(self.get(other))
+    }
+
+    /// What stands inside of one of two members.
+    fn inside(&self, name: &str, other: &str) -> Self {
+        let mut all = Self::default();
+        for (_, value) in self.0.iter().filter(|(member, _)| *member == name || *member == other) {
+            all.0.extend(Self::of(*value).unwrap_or_default().0);
+        }
+        all
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +150,20 @@ mod tests {
 
     fn raw(json: &str) -> Json<'_> {
         serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn what_makes_no_sense_in_a_report_does_not_take_the_rest_with_it() {
+        for reported in [
+            r#"{"prompt_tokens":1000,"completion_tokens":500,"input_tokens":0,"output_tokens":0,"input_tokens_details":null}"#,
+            r#"{"prompt_tokens":1000.0,"completion_tokens":5e2,"prompt_tokens_details":[],"total_tokens":-1}"#,
+            r#"{"prompt_tokens":7,"prompt_tokens":1000,"completion_tokens":500,"prompt_tokens_details":{"cached_tokens":-1}}"#,
+        ] {
+            assert_eq!(Usage::openai(raw(reported)).map(|usage| usage.total()), Some(1500), "{reported}");
+        }
+        let usage = Usage::openai(raw(r#"{"prompt_tokens":18446744073709551615,"completion_tokens":1e300}"#));
+        assert_eq!(usage.unwrap().total(), u64::MAX);
+        assert_eq!(Usage::openai(raw("[]")), None);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::limits::{Charges, Estimate, Keys};
 use crate::loops::Ruled;
 use crate::pipeline::Worker;
 use crate::route::{is_streamed_by_path, model_in_path};
-use crate::sessions::{Located, RunName, SessionKey};
+use crate::sessions::{AfterRefusal, Located, RunName, SessionKey};
 use crate::settings::{Applied, Settings};
 use crate::state::{Shared, today};
 use crate::ticket::Ticket;
@@ -423,6 +423,9 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
     }
     if refuses {
         refuse_for_a_while(shared, case);
+    } else if let (AfterRefusal::Refuse(_), Some(over)) = (past.after, case.ticket.over()) {
+        // What is refused again shows nothing new.
+        over.strikes = None;
     }
     case.verdict = verdict;
     case.ticket.attempted(attempts);

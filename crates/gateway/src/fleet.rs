@@ -216,12 +216,13 @@ impl Asked {
     /// Takes in what the others know, so that this process knows it too when they cannot be asked.
     pub(crate) fn take_in(&self, shared: &Shared, case: &Case<'_>) {
         let Some(told) = &self.told else { return };
-        for (identity, kept) in self.strikes(told, case) {
-            shared.sessions.with(case.located.key, |session| session.strike(identity, kept));
-        }
         if let After::Refuse(left) = told.after {
             let until = Timestamp::from_millis(case.now.as_millis() + left);
             shared.sessions.with(case.located.key, |session| session.refuse(case.tip, until));
+        } else {
+            for (identity, kept) in self.strikes(told, case) {
+                shared.sessions.with(case.located.key, |session| session.strike(identity, kept));
+            }
         }
         case.charges.know(&shared.ledger, told, case.now);
         if told.is_approved {

@@ -84,7 +84,7 @@ fn order(configured: Configured) -> Vec<Placement> {
 }
 
 /// Whether a signature covers the body.
-fn is_signed(headers: &HeaderMap) -> bool {
+pub(crate) fn is_signed(headers: &HeaderMap) -> bool {
     headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"AWS4-HMAC-SHA256"))
 }
 

@@ -54,13 +54,14 @@ impl Judge<'_> {
             if let Some(config) = &applied.policy.policy.loop_detection
                 && let Some(count) = counts.next().filter(|count| count.fires)
             {
+                let enforced = applied.enforced && !question.held_out;
                 let proposal = identical(config, count);
-                let note = identical_note(count, applied);
+                let note = identical_note(count, applied, enforced);
                 if question.is_kept {
                     verdict.findings.push(kept_note(&note, proposal.action));
                 }
                 verdict.notes.push(note);
-                verdict.hear(proposal, &applied.policy.id, applied.enforced);
+                verdict.hear(proposal, &applied.policy.id, enforced);
             }
             if let Some(config) = &applied.policy.policy.tool_loops {
                 let enforced = applied.enforced && !question.held_out;
@@ -187,11 +188,11 @@ fn with_policy(mut kept: Value, note: &FindingNote, action: Action) -> Value {
     kept
 }
 
-fn identical_note(count: RequestCount, applied: &Applied<'_>) -> FindingNote {
+fn identical_note(count: RequestCount, applied: &Applied<'_>, enforced: bool) -> FindingNote {
     FindingNote {
         kind: Kind::IdenticalRequest,
         severity: Severity::Loop,
-        mode: applied.mode(),
+        mode: if enforced { Mode::Enforce } else { Mode::Shadow },
         detector: DetectorName::IdenticalRequest,
         count: count.count,
         period: 1,

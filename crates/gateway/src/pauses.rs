@@ -32,6 +32,8 @@ pub(crate) struct Pauses {
 #[derive(Debug)]
 struct Pause {
     since: Since,
+    /// Whether a policy of this process paused it, and no person.
+    by_policy: bool,
     decision: watch::Sender<Decision>,
     /// The transcripts that it holds up.
     tips: Vec<u128>,
@@ -54,6 +56,7 @@ impl Since {
 #[derive(Debug)]
 pub(crate) struct Wait {
     since: Since,
+    by_policy: bool,
     decision: watch::Receiver<Decision>,
 }
 
@@ -67,19 +70,28 @@ impl Pauses {
 
     /// Pauses a session; says whether it was running.
     pub(crate) fn pause(&self, session: RunName, now: Timestamp) -> bool {
-        self.paused_for(session, 0, now)
+        self.begin(session, 0, now, false)
+    }
+
+    /// A policy pauses a session; says whether it was running.
+    pub(crate) fn pause_by_policy(&self, session: RunName, now: Timestamp) -> bool {
+        self.begin(session, 0, now, true)
     }
 
     /// A session has been paused for so many milliseconds, perhaps since before this process began; says whether it was
     /// running here.
     pub(crate) fn paused_for(&self, session: RunName, millis: u64, now: Timestamp) -> bool {
+        self.begin(session, millis, now, false)
+    }
+
+    fn begin(&self, session: RunName, millis: u64, now: Timestamp, by_policy: bool) -> bool {
         let mut paused = self.lock();
         if paused.contains_key(&session) || paused.len() >= Self::MAX {
             return false;
         }
         let decision = watch::Sender::new(Decision::Waiting);
-        paused
-            .insert(session, Pause { since: Since { at: now, before: millis }, decision, tips: Vec::new() });
+        let since = Since { at: now, before: millis };
+        paused.insert(session, Pause { since, by_policy, decision, tips: Vec::new() });
         true
     }
 
@@ -132,12 +144,16 @@ impl Pauses {
         if matches!(*pause.decision.borrow(), Decision::Rejected(_)) {
             // Nobody was waiting when it was rejected, so this is the call that is told.
             let pause = paused.remove(&session)?;
-            return Some(Wait { since: pause.since, decision: pause.decision.subscribe() });
+            return Some(Wait {
+                since: pause.since,
+                by_policy: pause.by_policy,
+                decision: pause.decision.subscribe(),
+            });
         }
         if pause.tips.len() < Self::MAX_TIPS && !pause.tips.contains(&tip) {
             pause.tips.push(tip);
         }
-        Some(Wait { since: pause.since, decision: pause.decision.subscribe() })
+        Some(Wait { since: pause.since, by_policy: pause.by_policy, decision: pause.decision.subscribe() })
     }
 
     fn decide(&self, session: RunName, decision: Decision) -> bool {
@@ -178,6 +194,11 @@ impl Pauses {
 }
 
 impl Wait {
+    /// Whether a policy of this process paused it, and no person.
+    pub(crate) const fn is_by_policy(&self) -> bool {
+        self.by_policy
+    }
+
     /// Whether nobody has decided for so long that it is a refusal. A pause never becomes an approval by itself.
     pub(crate) fn is_over(&self, timeout: Duration, now: Timestamp) -> bool {
         u128::from(self.since.millis_until(now)) >= timeout.as_millis()

@@ -16,7 +16,7 @@ use crate::consider::{Case, Looked};
 use crate::decode::{Encoding, decode};
 use crate::fleet::pausing;
 use crate::headers;
-use crate::hints::ToPlace;
+use crate::hints::{ToPlace, is_signed};
 use crate::inbound::{self, Start, Unread};
 use crate::inspect::goes_through;
 use crate::journal::{self, Entry};
@@ -177,7 +177,7 @@ impl Worker {
     }
 
     fn begin_pause(&self, case: &Case<'_>, dialect: Option<Dialect>) {
-        if !self.shared.pauses.pause(case.account, case.now) {
+        if !self.shared.pauses.pause_by_policy(case.account, case.now) {
             return;
         }
         if let Some(fleet) = &self.shared.fleet {
@@ -222,7 +222,9 @@ impl Worker {
     ) -> Result<(), Refused> {
         let shared = &self.shared;
         let Some(_held) = shared.holds.enter(settings.config.throttle.max_held) else {
-            return Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected));
+            case.verdict.action = Action::Reject;
+            let refusal = case.verdict.refusal.clone().unwrap_or_else(loop_detected);
+            return Err(Refused { status: 429, ..refusal });
         };
         let since = Instant::now();
         tokio::time::sleep(delay).await;
@@ -243,7 +245,8 @@ impl Worker {
         mut pause: Wait,
     ) -> Result<(), Refused> {
         let timeout = settings.config.pause.timeout;
-        let by_policy = case.verdict.action == Action::Pause;
+        let judged = case.verdict.action;
+        let by_policy = judged == Action::Pause;
         case.verdict.action = Action::Pause;
         let decision = if pause.is_over(timeout, self.shared.now()) {
             Decision::Waiting
@@ -253,6 +256,16 @@ impl Worker {
         match decision {
             Decision::Resumed => {
                 case.is_let_go = by_policy;
+                Ok(())
+            }
+            // A policy paused it for what it had shown, nobody decided, and it shows that no more.
+            Decision::Waiting | Decision::Rejected(_)
+                if pause.is_over(timeout, self.shared.now()) && pause.is_by_policy() && !by_policy =>
+            {
+                case.verdict.action = judged;
+                for run in [case.account, case.run] {
+                    self.shared.pauses.forget(run);
+                }
                 Ok(())
             }
             Decision::Waiting | Decision::Rejected(_) if pause.is_over(timeout, self.shared.now()) => {
@@ -276,9 +289,18 @@ impl Worker {
         destination: &Destination,
     ) -> Editing {
         let mut editing = Editing::default();
-        let (Some(dialect), Some(body)) = (looked.dialect, looked.body) else { return editing };
+        let (Some(dialect), Some(body)) = (looked.dialect, looked.body) else {
+            if case.verdict.action == Action::Hint {
+                // There is no model that could hear it.
+                case.verdict.action = Action::Warn;
+            }
+            return editing;
+        };
         let edits = self.edits(case, dialect, body);
-        editing.body = rewritten(dialect, body, case.located.key, &edits);
+        let is_signed = case.facts.signed || is_signed(looked.headers);
+        if !is_signed {
+            editing.body = rewritten(dialect, body, case.located.key, &edits);
+        }
         editing.rewritten = editing.body.is_some();
         if let Some(text) = told_to_the_model(case, &edits) {
             let upstream = settings.upstream(destination.provider, destination.route);
@@ -300,7 +322,7 @@ impl Worker {
             }
         }
         let asks = dialect == Dialect::Chat && case.facts.stream && !case.facts.include_usage;
-        if asks && case.charges.need_usage() {
+        if asks && !is_signed && case.charges.need_usage() {
             let asking = loopbreaker_dialect::asking_for_usage(editing.body.as_deref().unwrap_or(body));
             editing.asked_for_usage = asking.is_some();
             editing.body = asking.or(editing.body);

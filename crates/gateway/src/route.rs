@@ -53,8 +53,14 @@ pub(crate) fn destination(
     if leaves(base, path) {
         return None;
     }
-    let dialect = dialect(path).filter(|dialect| speaks(provider, *dialect) || is_openai_at_gemini(path));
-    Some(Destination { dialect, provider, route: None, path_and_query: path_and_query.to_owned() })
+    let path_and_query = if provider == Provider::Gemini || !has_key(query) {
+        path_and_query.to_owned()
+    } else {
+        // It is a credential, too, and goes to nobody else.
+        let kept: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("key=")).collect();
+        if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
+    };
+    Some(Destination { dialect: dialect(path), provider, route: None, path_and_query })
 }
 
 /// The dialect of a path, wherever it is sent. A path that is only spelled in another way is served like any other, so
@@ -112,17 +118,26 @@ fn by_prefix(index: usize, route: &Route, path_and_query: &str) -> Destination {
 }
 
 fn provider(path: &str, query: &str, headers: &HeaderMap) -> Option<Provider> {
-    let in_query = query.split('&').any(|pair| pair.starts_with("key="));
     if path.starts_with("/v1beta/") || path.starts_with("/upload/") || is_gemini_call(path) {
         return Some(Provider::Gemini);
     }
     if !path.starts_with("/v1/") && path != "/v1" {
         return None;
     }
-    if headers.contains_key("x-goog-api-key") || in_query {
+    // A path that only one provider has is for that one, where its credential is there, whatever else is: a header too
+    // many must not carry a credential to another host.
+    let has = |name| headers.contains_key(name);
+    match dialect(path) {
+        Some(Dialect::Chat | Dialect::Responses) if has("authorization") => return Some(Provider::OpenAi),
+        Some(Dialect::Anthropic) if has("authorization") || has("x-api-key") => {
+            return Some(Provider::Anthropic);
+        }
+        _ => {}
+    }
+    if has("x-goog-api-key") || has_key(query) {
         return Some(Provider::Gemini);
     }
-    if headers.contains_key("anthropic-version") || headers.contains_key("x-api-key") {
+    if has("anthropic-version") || has("x-api-key") {
         return Some(Provider::Anthropic);
     }
     if path == "/v1/messages" || path.starts_with("/v1/messages/") {
@@ -131,17 +146,17 @@ fn provider(path: &str, query: &str, headers: &HeaderMap) -> Option<Provider> {
     Some(Provider::OpenAi)
 }
 
+/// Whether a query has Gemini's credential.
+fn has_key(query: &str) -> bool {
+    query.split('&').any(|pair| pair.starts_with("key="))
+}
+
 fn speaks(provider: Provider, dialect: Dialect) -> bool {
     match dialect {
         Dialect::Chat | Dialect::Responses => provider == Provider::OpenAi,
         Dialect::Anthropic => provider == Provider::Anthropic,
         Dialect::Gemini => provider == Provider::Gemini,
     }
-}
-
-/// Gemini's own endpoint for clients of the `OpenAI` dialect.
-fn is_openai_at_gemini(path: &str) -> bool {
-    path == "/v1beta/openai/chat/completions"
 }
 
 /// A path without a slash at its end and without escapes that nobody needs.
@@ -225,9 +240,32 @@ mod tests {
     }
 
     #[test]
-    fn a_path_in_one_dialect_with_the_credential_of_another_is_passed_through_to_its_owner() {
-        assert_eq!(to("/v1/chat/completions", &["x-api-key"]), Some((Provider::Anthropic, None)));
-        assert_eq!(to("/v1/messages", &["x-goog-api-key"]), Some((Provider::Gemini, None)));
+    fn a_path_in_one_dialect_with_only_the_credential_of_another_goes_to_its_owner_and_is_read_all_the_same()
+    {
+        assert_eq!(
+            to("/v1/chat/completions", &["x-api-key"]),
+            Some((Provider::Anthropic, Some(Dialect::Chat)))
+        );
+        assert_eq!(
+            to("/v1/messages", &["x-goog-api-key"]),
+            Some((Provider::Gemini, Some(Dialect::Anthropic)))
+        );
+    }
+
+    #[test]
+    fn a_header_too_many_carries_no_credential_to_another_host() {
+        let chat = Some((Provider::OpenAi, Some(Dialect::Chat)));
+        for more in ["x-api-key", "anthropic-version", "x-goog-api-key"] {
+            assert_eq!(to("/v1/chat/completions", &["authorization", more]), chat, "{more}");
+        }
+        assert_eq!(to("/v1/chat/completions?key=1", &["authorization"]), chat);
+        let sent = |path: &str| {
+            destination(path, &headers(&["authorization"]), &Upstreams::default()).unwrap().path_and_query
+        };
+        assert_eq!(sent("/v1/chat/completions?a=b&key=1&c=d"), "/v1/chat/completions?a=b&c=d");
+        assert_eq!(sent("/v1/chat/completions?key=1"), "/v1/chat/completions");
+        let messages = Some((Provider::Anthropic, Some(Dialect::Anthropic)));
+        assert_eq!(to("/v1/messages", &["x-api-key", "x-goog-api-key"]), messages);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A request on its way to the provider, and the answer on its way back.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
+use loopbreaker::Action;
 use loopbreaker_config::ChantAction;
 use loopbreaker_dialect::{Dialect, Refusal, StreamReader, UsageFilter};
 use loopbreaker_telemetry::{Part, Record, UpstreamError};
@@ -115,10 +117,12 @@ impl Sending<'_> {
     ) -> Result<(Response<Incoming>, Lease), Unreachable> {
         let original = start.bytes.clone();
         let asked = match (editing.body.take(), start.rest) {
-            (Some(edited), _) => self.exchange(upstream, Bytes::from(edited), true).await,
-            (None, None) => self.exchange(upstream, start.bytes, false).await,
+            (Some(edited), _) => {
+                self.exchange(upstream, Bytes::from(edited), true, editing.asked_for_usage).await
+            }
+            (None, None) => self.exchange(upstream, start.bytes, false, false).await,
             (None, Some(rest)) => {
-                let request = self.request(upstream, Outgoing::streamed(start.bytes, rest), false);
+                let request = self.request(upstream, Outgoing::streamed(start.bytes, rest), false, false);
                 self.worker.pool.send(&upstream.origin, request, self.limit(), None).await
             }
         };
@@ -127,12 +131,16 @@ impl Sending<'_> {
         match asked {
             Ok((response, _)) if edited && is_refused(&response) => {
                 editing.asked_for_usage = false;
-                let again = self.exchange(upstream, original, false).await;
+                let again = self.exchange(upstream, original, false, false).await;
                 // A request that is refused without the hint too says nothing about the hint.
                 if editing.hinted && again.as_ref().is_ok_and(|(response, _)| !is_refused(response)) {
                     let placements = &self.worker.shared.placements;
                     placements.refused(&upstream.name, self.case.model.as_deref());
                     self.case.degraded.insert(Part::Hint);
+                    if self.case.verdict.action == Action::Hint {
+                        // The model has not heard it.
+                        self.case.verdict.action = Action::Warn;
+                    }
                     let has_no_place = placements.have_run_out(self.settings.config.hint.placement);
                     self.worker.shared.telemetry.metrics.set_degraded(Part::Hint, has_no_place);
                 }
@@ -148,17 +156,24 @@ impl Sending<'_> {
         upstream: &Upstream,
         body: Bytes,
         edited: bool,
+        asked_for_usage: bool,
     ) -> Result<(Response<Incoming>, Lease), Unreachable> {
-        let again = Again { sending: self, upstream, body, edited };
+        let again = Again { sending: self, upstream, body, edited, asked_for_usage };
         let request = again.request();
         self.worker.pool.send(&upstream.origin, request, self.limit(), Some(&again)).await
     }
 
-    fn request(&self, upstream: &Upstream, body: Outgoing, edited: bool) -> Request<Outgoing> {
+    fn request(
+        &self,
+        upstream: &Upstream,
+        body: Outgoing,
+        edited: bool,
+        asked_for_usage: bool,
+    ) -> Request<Outgoing> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.headers_mut() = headers::to_upstream(self.headers, &upstream.host, edited);
-        if edited {
+        if asked_for_usage {
             // What we asked for must be taken out of the answer again, which compression would prevent.
             request.headers_mut().remove(ACCEPT_ENCODING);
         }
@@ -244,7 +259,7 @@ impl Sending<'_> {
         let (mut watched, mut cut) = (false, false);
         for (applied, action) in chants {
             watched = true;
-            cut |= applied.enforced && action == ChantAction::Cut;
+            cut |= applied.enforced && !self.case.held_out && action == ChantAction::Cut;
         }
         // A provider that knows the length has said everything already: cutting would save nothing.
         cut &= !headers.contains_key(CONTENT_LENGTH);
@@ -282,10 +297,16 @@ impl Sending<'_> {
             located: self.case.located,
             thread: self.case.thread.take(),
             conversation: self.case.facts.conversation.clone(),
-            chants: watching_for_chants(&self.case.policies),
+            chants: watching_for_chants(&self.case.policies, self.case.held_out),
             keeping,
         };
-        Box::new(move |ended| settling.settle(ended))
+        let shared = Arc::clone(&self.worker.shared);
+        Box::new(move |ended| {
+            // The client has its answer; a bug of ours in writing it down must not take the connection.
+            if catch_unwind(AssertUnwindSafe(|| settling.settle(ended))).is_err() {
+                shared.telemetry.metrics.panicked();
+            }
+        })
     }
 
     /// No answer came, or none was asked for.
@@ -338,11 +359,13 @@ struct Again<'r, 's> {
     upstream: &'r Upstream,
     body: Bytes,
     edited: bool,
+    asked_for_usage: bool,
 }
 
 impl AnotherRequest for Again<'_, '_> {
     fn request(&self) -> Request<Outgoing> {
-        self.sending.request(self.upstream, Outgoing::whole(self.body.clone()), self.edited)
+        let body = Outgoing::whole(self.body.clone());
+        self.sending.request(self.upstream, body, self.edited, self.asked_for_usage)
     }
 }
 

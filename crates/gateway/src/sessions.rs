@@ -184,12 +184,15 @@ impl Session {
         loops: impl Iterator<Item = &'l Ruled>,
         now: Timestamp,
     ) -> Past {
+        let after = self.after_refusal(tip, now);
         let strikes = loops.map(|ruled| {
             let identity = ruled.finding.identity.short();
-            (identity, self.strike(identity, ruled.strikes))
+            // What is refused again shows nothing new, and what it showed before is forgotten.
+            let is_refused = matches!(after, AfterRefusal::Refuse(_));
+            (identity, if is_refused { ruled.strikes } else { self.strike(identity, ruled.strikes) })
         });
         let strikes = strikes.collect();
-        Past { is_first: self.is_first(tip), after: self.after_refusal(tip, now), strikes }
+        Past { is_first: self.is_first(tip), after, strikes }
     }
 
     /// The transcript was refused. When it changes, the session is judged by what it shows then, so what was kept is

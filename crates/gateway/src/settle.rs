@@ -7,7 +7,7 @@ use loopbreaker::{Chant, DetectorName, Kind, Severity};
 use loopbreaker_budget::{Actual, Tokens};
 use loopbreaker_dialect::{Answer, Dialect, Usage};
 use loopbreaker_fleet::AnswerNamed;
-use loopbreaker_telemetry::{FindingNote, Record, Tokens as ToldTokens};
+use loopbreaker_telemetry::{FindingNote, Mode, Record, Tokens as ToldTokens};
 use serde_json::{Value, json};
 
 use crate::answer::{End, Ended};
@@ -48,12 +48,12 @@ pub(crate) struct Settling {
 }
 
 /// What is told of a chant, by each policy that looks for them.
-pub(crate) fn watching_for_chants(policies: &[Applied<'_>]) -> Vec<FindingNote> {
+pub(crate) fn watching_for_chants(policies: &[Applied<'_>], held_out: bool) -> Vec<FindingNote> {
     let watching = policies.iter().filter(|applied| applied.policy.policy.chant.is_some());
     let note = |applied: &Applied<'_>| FindingNote {
         kind: Kind::Chant,
         severity: Severity::Loop,
-        mode: applied.mode(),
+        mode: if held_out { Mode::Shadow } else { applied.mode() },
         detector: DetectorName::Redundancy,
         count: 0,
         period: 1,
@@ -120,7 +120,11 @@ impl Settling {
             let answered = Answered {
                 position: self.position,
                 answer: answer.clone(),
-                tokens: self.record.tokens.as_ref().map_or(0, |tokens| tokens.read() + tokens.written()),
+                tokens: self
+                    .record
+                    .tokens
+                    .as_ref()
+                    .map_or(0, |tokens| tokens.read().saturating_add(tokens.written())),
                 cost_micros: self.record.cost_micros,
                 is_given_again,
             };
@@ -193,7 +197,7 @@ fn told(tokens: &Tokens) -> ToldTokens {
     ToldTokens {
         input: tokens.input,
         cache_read: tokens.cache_read,
-        cache_write: tokens.cache_write + tokens.cache_write_long,
+        cache_write: tokens.cache_write.saturating_add(tokens.cache_write_long),
         output: tokens.output,
         reasoning: tokens.reasoning,
     }

@@ -107,10 +107,14 @@ impl Verdict {
     pub(crate) fn combine(&mut self, proposal: Proposal) {
         self.delay = self.delay.max(proposal.delay);
         self.hint = self.hint.take().or(proposal.hint);
-        if proposal.action > self.action || (self.seen.is_none() && proposal.action == self.action) {
+        if proposal.action > self.action {
             self.action = proposal.action;
             self.seen = proposal.seen.or(self.seen);
             self.refusal = proposal.refusal.or(self.refusal.take());
+        } else if self.seen.is_none() && proposal.action == self.action {
+            // Of equal ones the first says why: a kill switch before a loop, a loop before a budget.
+            self.seen = proposal.seen;
+            self.refusal = self.refusal.take().or(proposal.refusal);
         }
     }
 

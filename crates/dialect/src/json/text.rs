@@ -52,6 +52,17 @@ pub fn words<'a>(value: impl Into<Json<'a>>) -> Cow<'a, str> {
     value.string().unwrap_or(Cow::Borrowed(value.get()))
 }
 
+/// A number that is whole and not negative, however it is written; what is too large is as large as can be.
+pub(crate) fn whole_number(value: Json<'_>) -> Option<u64> {
+    let words = words(value);
+    let as_float = || {
+        let number: f64 = words.parse().ok()?;
+        let is_whole = number.fract() == 0.0 || number.is_infinite();
+        (words.starts_with(|first: char| first.is_ascii_digit()) && is_whole).then_some(number as u64)
+    };
+    words.parse().ok().or_else(as_float)
+}
+
 /// The decoded string, when the value is one.
 pub fn string<'a>(value: impl Into<Json<'a>>) -> Option<Cow<'a, str>> {
     value.into().string()

@@ -99,7 +99,8 @@ end
 local strikes = {}
 for at = 1, take_number() do
   local identity, shown = take(), take_number()
-  strikes[at] = strike(session, identity, shown)
+  -- What is refused again shows nothing new, and what it showed before is forgotten.
+  strikes[at] = after == 1 and shown or strike(session, identity, shown)
 end
 save_session(key, session)
 

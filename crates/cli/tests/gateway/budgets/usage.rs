@@ -92,3 +92,33 @@ fn the_usage_chunk_is_taken_out_wherever_the_stream_is_cut() {
         assert_eq!((line["tokens"]["input"].as_u64(), line["tokens"]["output"].as_u64()), (Some(9), Some(4)));
     }
 }
+
+#[test]
+fn a_signed_body_is_not_asked_for_usage() {
+    let lab = limited();
+    let signed = [("authorization", "AWS4-HMAC-SHA256 Credential=x, SignedHeaders=host, Signature=y")];
+    assert_eq!(lab.post("/v1/chat/completions", &signed, STREAMED).status, 200);
+    assert_eq!(lab.mock.requests()[0].body, STREAMED.as_bytes());
+    let system = r#"{"role":"system","content":"x-anthropic-billing-header: cc_version=2.1; cch=0a1b2;"}"#;
+    let body = STREAMED.replacen(r#""messages":["#, &format!(r#""messages":[{system},"#), 1);
+    assert_eq!(lab.chat(&[], &body).status, 200);
+    assert_eq!(lab.mock.requests()[1].body, body.as_bytes());
+}
+
+#[test]
+fn absurd_usage_costs_no_answer() {
+    let usage = r#"{"prompt_tokens":18446744073709551615,"completion_tokens":18446744073709551615}"#;
+    let body =
+        format!(r#"{{"choices":[{{"message":{{"role":"assistant","content":"hi"}}}}],"usage":{usage}}}"#);
+    let head = [("content-type", "application/json")];
+    let provider = Provider::answering(crate::wire::answer("200 OK", &head, body.as_bytes()));
+    let lab = Bench::new()
+        .config(&rules("{ id: r, key: tenant, tokens: 100000, period: 1h }"))
+        .upstream(provider.url())
+        .start();
+    let question = r#"{"model":"gpt-4o","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}"#;
+    let reply = lab.chat(&[], question);
+    assert_eq!((reply.status, reply.text()), (200, body));
+    assert_eq!(lab.metric("loopbreaker_panics_total"), 0.0);
+    assert_eq!(lab.chat(&[], question).status, 429, "that was all that there was");
+}

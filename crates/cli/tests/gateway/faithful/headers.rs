@@ -210,3 +210,16 @@ fn a_request_on_a_connection_that_was_used_before_is_answered_as_well() {
     }
     assert_eq!(lab.sent(), 20);
 }
+
+#[test]
+fn a_hint_takes_no_header_away() {
+    let provider = Provider::answering(answer("200 OK", &[], b"{}"));
+    let lab = Bench::new().upstream(provider.url()).start();
+    for times in 1..=3 {
+        lab.chat(&[("accept-encoding", "gzip, br")], crate::talk::looping("fix it", times));
+    }
+    let hinted = provider.seen().pop().unwrap();
+    assert!(String::from_utf8_lossy(&hinted.body).contains("[Loopbreaker]"));
+    let headers = end_to_end(&hinted.head.headers);
+    assert!(headers.contains(&("accept-encoding".to_owned(), "gzip, br".to_owned())), "{headers:?}");
+}

@@ -172,3 +172,32 @@ fn a_resumed_session_approves_nothing_of_another_tenant() {
         "nobody has decided about b"
     );
 }
+
+#[test]
+fn a_full_queue_is_a_429_whatever_a_reject_is() {
+    let ladder = "policies: [{ id: p, spec: { tool_loops: { enabled: true, ladder: [throttle] } } }]";
+    let lab = Lab::with(&format!("reject: {{ status: 400 }}\nthrottle: {{ max_held: 0 }}\n{ladder}"));
+    for times in 1..=2 {
+        assert_eq!(lab.chat(&[], crate::talk::looping("fix it", times)).status, 200);
+    }
+    let refused = lab.chat(&[], crate::talk::looping("fix it", 3));
+    assert_eq!((refused.status, refused.code().as_str()), (429, "loop_detected"));
+    assert_eq!(refused.header("x-loopbreaker-verdict"), Some("reject"));
+}
+
+#[test]
+fn a_session_that_a_policy_paused_and_nobody_decided_about_goes_on_when_it_does_something_else() {
+    let ladder =
+        "policies: [{ id: p, spec: { tool_loops: { enabled: true, ladder: [hint, pause, reject] } } }]";
+    let lab = Lab::with(&format!("pause: {{ hold: 50ms, timeout: 400ms }}\n{ladder}"));
+    let session = [("x-session-id", "s")];
+    for times in 1..=3 {
+        assert_eq!(lab.chat(&session, crate::talk::looping("fix it", times)).status, 200);
+    }
+    let looping = || lab.chat(&session, crate::talk::looping("fix it", 4));
+    assert_eq!(looping().code(), "paused");
+    until("its time is over", || looping().code() == "loop_detected");
+    let changed = crate::talk::Chat::new("fix it").again(4).user("look into the other folder instead");
+    let reply = lab.chat(&session, changed.body());
+    assert_eq!(reply.status, 200, "no operator has refused it: {}", reply.text());
+}

@@ -210,3 +210,15 @@ fn under_a_policy_of_ones_own_each_of_them_counts() {
     let lab = Lab::with(&policy(60, 9, "warn"));
     assert_eq!(after_so_many_at_once(&lab, 8), "9");
 }
+
+#[test]
+fn where_no_model_listens_a_hint_is_a_warning() {
+    let lab = Lab::with(
+        "policies: [{ id: p, spec: { selector: { pathPrefix: / }, loop_detection: { enabled: true, \
+         window_seconds: 60, threshold_identical_requests: 2, action: hint } } }]",
+    );
+    let verdicts: Vec<_> = (0..3)
+        .map(|_| lab.get("/v1/models").header("x-loopbreaker-verdict").unwrap_or("none").to_owned())
+        .collect();
+    assert_eq!(verdicts, ["allow", "warn", "warn"]);
+}

@@ -80,3 +80,16 @@ fn another_transcript_of_the_same_tenant_is_not_refused() {
     let circle = lab.verdict(&[], looping("a third task", 6));
     assert_eq!(circle, (200, "hint".into()), "the same circle is no proof that it is the same run");
 }
+
+#[test]
+fn a_retry_of_what_was_refused_does_not_spoil_a_new_beginning() {
+    let lab = Lab::new();
+    let session = [("x-session-id", "s")];
+    for times in 1..=6 {
+        lab.chat(&session, looping("fix it", times));
+    }
+    assert_eq!(lab.chat(&session, looping("fix it", 6)).status, 429);
+    let again: Vec<_> = (1..=3).map(|times| lab.verdict(&session, looping("fix it", times))).collect();
+    let afresh = [(200, "allow"), (200, "warn"), (200, "hint")];
+    assert_eq!(again, afresh.map(|(status, verdict)| (status, verdict.to_owned())));
+}

@@ -145,3 +145,33 @@ fn a_share_of_the_sessions_is_held_out_and_always_the_same_ones() {
     assert!((5..=35).contains(&count), "{count} of 40");
     assert_eq!(held_out(), first);
 }
+
+#[test]
+fn whatever_else_refuses_a_request_a_kill_switch_says_why() {
+    let policy = "policies: [{ id: p, spec: { tool_loops: { enabled: true }, loop_detection: { enabled: true, \
+                  window_seconds: 60, threshold_identical_requests: 2, action: reject }, \
+                  rules: [{ id: r, key: tenant, requests: 1, period: 1h }] } }]";
+    let lab = Lab::with(&format!("kill_switches: [{{ tenant: acme }}]\n{policy}"));
+    for times in [1, 2, 3, 4, 5, 6, 7, 7] {
+        let reply = lab.chat(&[("x-tenant-id", "acme")], looping("fix it", times));
+        assert_eq!((reply.status, reply.code().as_str()), (403, "kill_switch"), "{times}");
+        assert_eq!(reply.header("retry-after"), None);
+    }
+}
+
+#[test]
+fn in_a_session_of_the_holdout_nothing_is_cut_and_equal_requests_are_only_counted() {
+    let policy = "policies: [{ id: p, spec: { chant: { enabled: true, action: cut }, loop_detection: { enabled: true, \
+                  window_seconds: 60, threshold_identical_requests: 2, action: reject } } }]";
+    let lab = Lab::with(&format!("holdout: 100%\n{policy}"));
+    lab.mock.script([loopbreaker_mock::Turn::chant("and again the very same words, ", 400)]);
+    let body = question("a").replacen('{', r#"{"stream":true,"#, 1);
+    let lengths: Vec<usize> = (0..3)
+        .map(|_| {
+            let reply = lab.chat(&[("x-session-id", "s")], &body);
+            assert_eq!(reply.status, 200);
+            reply.text().matches("again").count()
+        })
+        .collect();
+    assert!(lengths.iter().all(|copies| *copies >= 400), "{lengths:?}");
+}

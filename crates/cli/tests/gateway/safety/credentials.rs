@@ -178,3 +178,13 @@ fn a_provider_cannot_speak_in_our_name() {
     assert_eq!(reply.header("x-loopbreaker-verdict"), Some("allow"));
     assert_eq!(reply.header("x-loopbreaker-evil"), None);
 }
+
+#[test]
+fn a_header_too_many_hides_no_loop() {
+    for more in [("x-api-key", "k"), ("anthropic-version", "2023-06-01"), ("x-goog-api-key", "k")] {
+        let lab = Lab::new();
+        let verdicts: Vec<_> =
+            (1..=6).map(|times| lab.verdict(&[more], crate::talk::looping("fix it", times)).1).collect();
+        assert_eq!(verdicts.last().map(String::as_str), Some("reject"), "{more:?}: {verdicts:?}");
+    }
+}

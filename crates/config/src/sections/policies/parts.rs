@@ -113,7 +113,7 @@ pub(super) fn loop_detection(value: Cursor<'_>) -> Read<Option<LoopDetection>> {
     };
 
     let mut fields = value.map()?;
-    let enabled = enabled(&mut fields);
+    let enabled = fields.required("enabled", "say whether it is on: `enabled: true`", flag);
     // Each number alone, beside one that suits it, so that two wrong ones are two problems.
     let read_window = |value: Cursor<'_>| {
         checked(value, IdenticalRequestConfig::new(whole(value)?, threshold))
