@@ -10,6 +10,7 @@ use hyper::{Request, Response};
 use loopbreaker::Action;
 use loopbreaker_dialect::{Dialect, Refusal};
 use loopbreaker_fleet::Link;
+use loopbreaker_observatory::Order;
 use loopbreaker_telemetry::{Part, Record};
 
 use crate::consider::{Case, Looked};
@@ -274,6 +275,7 @@ impl Worker {
             }
             Decision::Rejected(message) => {
                 case.verdict.action = Action::Reject;
+                self.shared.handed_out(case, Order::Reject { message: message.to_string() });
                 Err(rejected_by_operator(&message))
             }
             Decision::Waiting => Err(still_paused()),
@@ -316,6 +318,11 @@ impl Worker {
             });
             editing.hinted = placed.is_some();
             editing.body = placed.or(editing.body);
+            for edit in edits.iter().filter(|_| editing.hinted) {
+                if let Edit::Inject(message) = edit {
+                    self.shared.handed_out(case, Order::Inject { message: message.to_string() });
+                }
+            }
             if !editing.hinted {
                 case.degraded.insert(Part::Hint);
                 case.verdict.action = case.verdict.action.min(Action::Warn);

@@ -11,11 +11,13 @@ use loopbreaker::Timestamp;
 use loopbreaker_budget::{Breaker, Ledger};
 use loopbreaker_config::{Config, KillSwitch, LogPlace, Policy};
 use loopbreaker_fleet::{Fleet, Heard};
+use loopbreaker_observatory::Order;
 use loopbreaker_telemetry::{Level, Part, Telemetry};
 
 use crate::accounts::Accounts;
 use crate::agreed::Agreed;
 use crate::cache::Cache;
+use crate::consider::Case;
 use crate::fleet::AttemptIds;
 use crate::govern::{Governed, take_over_switch, with_detectors, with_overrides};
 use crate::hints::Placements;
@@ -170,6 +172,13 @@ impl Shared {
                 self.secret.adopt(secret);
                 self.tenants.forget();
             }
+        }
+    }
+
+    /// The agent of a request has been told what an operator ordered.
+    pub(crate) fn handed_out(&self, case: &Case<'_>, order: Order) {
+        if let Some(running) = self.observing.running() {
+            running.observatory.handed_out(&case.tenant.name, &case.account_name, order);
         }
     }
 

@@ -14,8 +14,9 @@ mod stream;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Body;
+use hyper::header::{ALLOW, CONTENT_LENGTH, HeaderValue};
 use hyper::{Method, Request, Response};
 use serde_json::Value;
 
@@ -156,8 +157,18 @@ const PREFIX: &str = "/api/v1";
 const MAX_ORDER: usize = 1 << 20;
 
 impl Observatory {
-    /// Answers one request to `/api/v1/…`.
+    /// Answers one request to `/api/v1/…`. To `HEAD` it says what it would to `GET`, without the body.
     pub async fn handle<B>(&self, request: Request<B>, caller: &Caller) -> Response<Reply>
+    where
+        B: Body<Data = Bytes> + Send + Unpin,
+        B::Error: std::error::Error + Send + Sync + 'static,
+    {
+        let is_head = request.method() == Method::HEAD;
+        let answer = self.answer(request, caller).await;
+        if is_head { without_body(answer) } else { answer }
+    }
+
+    async fn answer<B>(&self, request: Request<B>, caller: &Caller) -> Response<Reply>
     where
         B: Body<Data = Bytes> + Send + Unpin,
         B::Error: std::error::Error + Send + Sync + 'static,
@@ -165,9 +176,7 @@ impl Observatory {
         let path = request.uri().path().to_owned();
         let (route, id) = match find(request.method(), &path) {
             Found::Endpoint(route, id) => (route, decoded(id)),
-            Found::OtherMethod(allowed) => {
-                return error(405, "method_not_allowed", &format!("use {allowed}"));
-            }
+            Found::OtherMethod(allowed) => return other_method(&allowed),
             Found::Nothing => return error(404, "not_found", "there is no such endpoint"),
         };
         let query = Query::parse(request.uri().query().unwrap_or_default());
@@ -232,7 +241,8 @@ pub(crate) type Answered = Result<Response<Reply>, Box<Response<Reply>>>;
 
 enum Found<'a> {
     Endpoint(Route, &'a str),
-    OtherMethod(String),
+    /// Those that it has.
+    OtherMethod(Vec<&'static str>),
     Nothing,
 }
 
@@ -241,13 +251,36 @@ fn find<'a>(method: &Method, path: &'a str) -> Found<'a> {
     let mut others = Vec::new();
     for endpoint in ENDPOINTS {
         if let Some(id) = fits(endpoint.path, path) {
-            if endpoint.method == method.as_str() {
+            let is_it = endpoint.method == method.as_str();
+            if is_it || (*method == Method::HEAD && endpoint.method == "GET") {
                 return Found::Endpoint(endpoint.route, id);
             }
             others.push(endpoint.method);
         }
     }
-    if others.is_empty() { Found::Nothing } else { Found::OtherMethod(others.join(" or ")) }
+    if others.is_empty() { Found::Nothing } else { Found::OtherMethod(others) }
+}
+
+/// The path is right and the method is not.
+fn other_method(allowed: &[&str]) -> Response<Reply> {
+    let mut reply = error(405, "method_not_allowed", &format!("use {}", allowed.join(" or ")));
+    let mut listed = allowed.join(", ");
+    if allowed.contains(&"GET") {
+        listed.push_str(", HEAD");
+    }
+    if let Ok(listed) = HeaderValue::from_str(&listed) {
+        reply.headers_mut().insert(ALLOW, listed);
+    }
+    reply
+}
+
+/// The head of an answer, with the length of what it would have said where that is known.
+fn without_body(answer: Response<Reply>) -> Response<Reply> {
+    let (mut head, body) = answer.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        head.headers.insert(CONTENT_LENGTH, length.into());
+    }
+    Response::from_parts(head, Full::new(Bytes::new()).boxed_unsync())
 }
 
 /// Whether a path is of this form; if so, what stands for its part in braces, empty when it has none.
@@ -351,7 +384,7 @@ mod tests {
     #[test]
     fn another_method_is_told_which_one_to_use() {
         let Found::OtherMethod(allowed) = find(&Method::PATCH, "/api/v1/searches") else { panic!("no") };
-        assert_eq!(allowed, "GET or POST or DELETE");
+        assert_eq!(allowed, ["GET", "POST", "DELETE"]);
     }
 
     #[test]

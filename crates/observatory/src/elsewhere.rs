@@ -58,6 +58,26 @@ impl Observatory {
     }
 }
 
+impl Observatory {
+    /// A gateway has told the agent what an operator ordered: neither the guard nor the answer to a log does it again. It
+    /// waits for nothing.
+    pub fn handed_out(&self, tenant: &str, session_id: &str, order: Order) {
+        if self.shared.hitl.is_quiet() {
+            return;
+        }
+        let (tenant, session_id) = (tenant.to_owned(), session_id.to_owned());
+        self.hand_over(move |scribe| {
+            let found = scribe.store.sessions_named(&session_id, Some(&tenant))?.into_iter().next();
+            if let Some(session) = found
+                && scribe.drop_order(session.id, &order)?
+            {
+                scribe.tell_handed_out(session.id, order)?;
+            }
+            Ok(())
+        });
+    }
+}
+
 /// Where it is kept how far the log is with what others said.
 const HEARD: &str = "orders_heard";
 
@@ -91,13 +111,13 @@ impl Scribe<'_> {
         }
     }
 
-    /// Somebody else has handed it out.
-    fn drop_order(&mut self, session: i64, order: &Order) -> Stored<()> {
+    /// Somebody else has handed it out; says whether it was still there.
+    fn drop_order(&mut self, session: i64, order: &Order) -> Stored<bool> {
         let told = &self.told;
         let is_it = |number: i64, other: &Order| other == order && !told.contains(&number);
-        if let Some((number, _)) = self.shared.hitl.find_order(session, is_it) {
-            self.take_order(session, number)?;
+        match self.shared.hitl.find_order(session, is_it) {
+            Some((number, _)) => self.take_order(session, number),
+            None => Ok(false),
         }
-        Ok(())
     }
 }

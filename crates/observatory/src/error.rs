@@ -11,6 +11,11 @@ pub enum StoreError {
     /// Somebody else holds the database.
     #[error("the store is locked by another process")]
     Locked,
+    /// Another process has the file for itself.
+    #[error(
+        "another loopbreaker uses this data folder: give this one its own with `--data-dir`, or a PostgreSQL log"
+    )]
+    InUse,
     /// The file is damaged, or no database at all.
     #[error("the store is damaged: {0}; move the file away and restart")]
     Corrupt(String),
@@ -39,6 +44,7 @@ impl StoreError {
         match self {
             Self::Full => "disk_full",
             Self::Locked => "locked",
+            Self::InUse => "in_use",
             Self::Corrupt(_) => "corrupt",
             Self::TooNew { .. } => "too_new",
             Self::Unreachable(_) => "unreachable",

@@ -40,6 +40,9 @@ pub enum Order {
         /// The tool that the step calls: a check of another one is not meant.
         #[serde(default)]
         tool: Option<String>,
+        /// Names that call with its arguments, where they are known: only the very same call is meant.
+        #[serde(default)]
+        call: Option<String>,
     },
 }
 
@@ -226,7 +229,7 @@ pub(crate) fn control(pause: Option<&Pause>, order: Option<&Order>, is_terminal:
         "is_terminal": is_terminal,
     });
     let (signal, message, tool_input) = match (pause, order) {
-        (Some(pause), _) => ("pause", Some(pause.reason.clone()), None),
+        (Some(pause), _) => ("pause", Some(pause.reason.clone()).filter(|reason| !reason.is_empty()), None),
         (None, Some(Order::Inject { message } | Order::Reject { message })) => {
             ("inject", Some(message.clone()), None)
         }

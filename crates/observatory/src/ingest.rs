@@ -233,17 +233,17 @@ impl Scribe<'_> {
         self.shared.rates.stepped(now, tenant_name, cost);
         self.hand_offs(&step, above.as_ref(), &children)?;
         self.tell_graph(tenant_name, &name, &log, &step, &children);
-        match &reading {
-            Some(reading) => {
-                self.tell_entropy(tenant_name, &name, id, &log, reported, reading)?;
-                self.watch(id, stored, &original, tells)?;
+        if let Some(reading) = &reading {
+            self.tell_entropy(tenant_name, &name, id, &log, reported, reading)?;
+            self.watch(id, stored, &original, tells)?;
+        } else {
+            self.leave_round(id, &original, tells)?;
+            if open {
+                self.remember_open(id, original, text.len());
             }
-            None if open => self.remember_open(id, original, text.len()),
-            None => {}
         }
         if log.is_terminal() {
-            self.count_open_steps(id)?;
-            self.change(id)?.marks.alert = None;
+            self.end(id, tells)?;
         }
         Ok((level.to_owned(), text))
     }

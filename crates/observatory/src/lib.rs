@@ -38,6 +38,7 @@ mod postgres;
 mod rates;
 mod readers;
 mod redact;
+mod rewrite;
 mod session;
 mod sqlite;
 mod store;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loopbreaker_record::{DecisionLog, Rejection};
+use loopbreaker_record::Rejection;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -311,16 +311,8 @@ impl Observatory {
             .submit(move |scribe| {
                 let found = scribe.store.sessions_named(&session_id, Some(&tenant))?.into_iter().next();
                 let Some(session) = found else { return Ok(Err(OrderRefused::Unknown)) };
-                if let Order::Rewrite { trace_id, content, tool, .. } = &mut order {
-                    let step = scribe.store.step(session.tenant, *trace_id)?;
-                    let Some(step) = step.filter(|step| step.session == session.id) else {
-                        return Ok(Err(OrderRefused::Unknown));
-                    };
-                    let log = serde_json::from_str::<DecisionLog>(&step.log).ok();
-                    *tool = log.and_then(|log| log.action.tool_call);
-                    if content.is_some() && scribe.live(session.id)?.row.marks.history_elsewhere {
-                        return Ok(Err(OrderRefused::HistoryElsewhere));
-                    }
+                if let Err(refused) = scribe.aim(&session, &mut order)? {
+                    return Ok(Err(refused));
                 }
                 scribe.give_order(session.id, &operator, order, Origin::Here).map(Ok)
             })
@@ -362,22 +354,6 @@ impl Observatory {
                 some => gone += some,
             }
         }
-    }
-
-    /// An order that the next check of a call of this tool hands out, once.
-    pub(crate) async fn order_for_check(&self, session: i64, asked: &str) -> Stored<Option<Order>> {
-        let asked = asked.to_owned();
-        let fits = move |order: &Order| match order {
-            Order::Reject { .. } => true,
-            Order::Rewrite { tool_input: Some(_), tool, .. } => {
-                tool.as_ref().is_none_or(|tool| *tool == asked)
-            }
-            _ => false,
-        };
-        if self.shared.hitl.find_order(session, |_, order| fits(order)).is_none() {
-            return Ok(None);
-        }
-        self.write(move |scribe| scribe.next_order(session, fits)).await
     }
 
     /// Keeps a search under a name, in place of an earlier one of that name, or drops it; says whether there was room.

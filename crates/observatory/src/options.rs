@@ -95,7 +95,7 @@ impl Source {
     /// Opens it for writing, and brings it up to date.
     pub(crate) fn open(&self) -> Stored<Store> {
         match self {
-            Self::File(path) => Sqlite::open(path).map(Store::new),
+            Self::File(path) => Sqlite::open_alone(path).map(Store::new),
             Self::Server(url) => Postgres::open(url).map(Store::new),
         }
     }

@@ -29,6 +29,8 @@ pub enum OrderRefused {
     Unknown,
     /// The step's result is to be another, but no later request carries it: the provider keeps the history.
     HistoryElsewhere,
+    /// The step's input is to be another, but the call has been made.
+    AlreadyRun,
 }
 
 /// Where an order was given.
@@ -58,12 +60,16 @@ impl Scribe<'_> {
         let before = row.state(pause.is_some()).to_owned();
         let note = match (&order, &pause) {
             (Order::Pause { .. }, Some(_)) => Some("it is paused already"),
+            // Whoever gave the order elsewhere has seen more of the session.
+            (Order::Pause { .. }, None) if row.ended && !is_elsewhere => Some("it has ended"),
             (Order::Resume | Order::Reject { .. }, None) => Some("it is not paused"),
             _ => None,
         };
         if note.is_some() {
             return Ok(Given { session_id: row.name, state: before, note });
         }
+        // Everybody is told the order as it is kept, and knows it again by that.
+        let order = self.supersede(session, order)?;
         let reason = match &order {
             Order::Pause { reason } => {
                 let pause = Pause { since, operator: operator.to_owned(), reason: reason.clone() };
@@ -163,7 +169,7 @@ impl Scribe<'_> {
     }
 
     /// Whoever has the same order in a log of its own need not hand it out any more.
-    fn tell_handed_out(&mut self, session: i64, order: Order) -> Stored<()> {
+    pub(crate) fn tell_handed_out(&mut self, session: i64, order: Order) -> Stored<()> {
         let row = &self.live(session)?.row;
         let given = OrderGiven {
             tenant: row.tenant_name.clone(),
@@ -192,7 +198,7 @@ impl Scribe<'_> {
         Ok(())
     }
 
-    fn queue(&mut self, session: i64, order: &Order) -> Stored<()> {
+    pub(crate) fn queue(&mut self, session: i64, order: &Order) -> Stored<()> {
         let number = self.store.add_order(session, order)?;
         let (shared, order) = (Arc::clone(self.shared), order.clone());
         self.effects.push(Box::new(move || shared.hitl.queue(session, number, order)));

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use crate::error::Stored;
 use crate::observatory::Observatory;
 
+/// The tenant of the synthetic loops of `loopbreaker probe`: they burn nothing, and count only where they are asked for.
+pub(crate) const PROBE: &str = "loopbreaker-probe";
 const DAY: i64 = 24 * 3_600_000;
 
 impl Observatory {

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::overview::PROBE;
+
 /// Counters of the last minute.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
@@ -81,7 +83,9 @@ impl Rates {
             second.steps += steps;
             second.cost += cost;
         };
-        add(minutes.all.second(now));
+        if **tenant != *PROBE {
+            add(minutes.all.second(now));
+        }
         if minutes.tenants.len() < Self::MAX_TENANTS || minutes.tenants.contains_key(tenant) {
             add(minutes.tenants.entry(Arc::clone(tenant)).or_default().second(now));
         }

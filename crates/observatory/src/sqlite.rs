@@ -1,5 +1,7 @@
 //! The database in one `SQLite` file, in WAL mode.
 
+mod lock;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,11 +10,14 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 
 use crate::database::{Cell, Database, Flavour, Param, Row};
 use crate::error::{StoreError, Stored};
+use lock::Lock;
 
 /// A connection to the file.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     db: Connection,
+    /// Held by the one who writes. It is given back after the connection is closed.
+    _lock: Option<Lock>,
 }
 
 /// What has to be done to a database, in order; its `user_version` says how far it is.
@@ -26,6 +31,12 @@ const MIGRATIONS: [&str; 4] = [
 const BUSY: Duration = Duration::from_secs(2);
 
 impl Sqlite {
+    /// Opens the file as the only process that writes to it.
+    pub(crate) fn open_alone(path: &Path) -> Stored<Self> {
+        let lock = Lock::take(path)?;
+        Ok(Self { _lock: lock, ..Self::open(path)? })
+    }
+
     /// Opens the file for writing, makes it if it is not there, and brings it up to date.
     pub(crate) fn open(path: &Path) -> Stored<Self> {
         make_private(path)?;
@@ -44,7 +55,7 @@ impl Sqlite {
         // it has changed since, and half as much is left of the log of changes afterwards.
         db.pragma_update(None, "wal_autocheckpoint", 8_192)?;
         db.pragma_update(None, "journal_size_limit", 64 << 20)?;
-        let mut sqlite = Self { db };
+        let mut sqlite = Self { db, _lock: None };
         sqlite.migrate()?;
         Ok(sqlite)
     }
@@ -55,7 +66,7 @@ impl Sqlite {
         db.busy_timeout(BUSY)?;
         db.set_prepared_statement_cache_capacity(64);
         db.pragma_update(None, "query_only", "ON")?;
-        Ok(Self { db })
+        Ok(Self { db, _lock: None })
     }
 
     fn migrate(&mut self) -> Stored<()> {

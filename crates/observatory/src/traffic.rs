@@ -123,6 +123,8 @@ impl Observatory {
     ) -> bool {
         self.hand_over(move |scribe| {
             let id = scribe.session_named(&tenant, &session)?;
+            // A request has just come: it goes on.
+            scribe.change(id)?.ended = false;
             scribe.give_order(id, operator, order, Origin::Here).map(drop)
         })
     }
@@ -170,9 +172,8 @@ impl Observatory {
     pub fn end_session(&self, tenant: Arc<str>, session: String) -> bool {
         self.hand_over(move |scribe| {
             let id = scribe.session_named(&tenant, &session)?;
-            scribe.count_open_steps(id)?;
             scribe.change(id)?.ended = true;
-            Ok(())
+            scribe.end(id, false)
         })
     }
 }
@@ -221,6 +222,9 @@ impl Scribe<'_> {
             None => self.shared.keep_prompts.then(|| log.clone()),
         };
         self.count(known, log)?;
+        if status != Status::Pending {
+            self.withdraw_input(known.session, known.trace)?;
+        }
         if let Some(seen) = seen.filter(|_| status != Status::Pending) {
             self.watch(known.session, known.id, &seen, false)?;
         }
@@ -255,8 +259,19 @@ impl Scribe<'_> {
         self.tell_entropy(&tenant, &name, known.session, &log, None, &reading)
     }
 
-    /// The session ends: what has no result will have none, and counts as it is.
-    pub(crate) fn count_open_steps(&mut self, session: i64) -> Stored<()> {
+    /// The session ends: its last round is over, nobody has to decide about it any more, and it is in no alarm.
+    pub(crate) fn end(&mut self, session: i64, tells: bool) -> Stored<()> {
+        self.count_open_steps(session)?;
+        self.end_round(session, tells)?;
+        if self.pause_of(session).is_some() {
+            self.give_order(session, "system", Order::Resume, Origin::Here)?;
+        }
+        self.change(session)?.marks.alert = None;
+        Ok(())
+    }
+
+    /// What has no result will have none, and counts as it is.
+    fn count_open_steps(&mut self, session: i64) -> Stored<()> {
         for known in self.store.open_steps(session)? {
             self.open.pop(&(session, known.trace));
             if let Ok(log) = serde_json::from_str(&known.log) {

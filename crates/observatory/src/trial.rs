@@ -5,7 +5,7 @@ use std::time::Instant;
 use loopbreaker::{
     Action, DetectorsConfig, Finding, Ladder, Redundancy, RedundancyRules, Severity, Step, Strikes,
 };
-use loopbreaker_record::{DecisionLog, TraceId};
+use loopbreaker_record::{DecisionLog, Status, TraceId};
 use serde_json::{Map, Value, json};
 
 use crate::error::{StoreError, Stored};
@@ -160,7 +160,7 @@ fn play(store: &mut Store, session: i64, trial: &mut Trial<'_>) -> Stored<Vec<Re
                 round += 1;
             }
             parent = log.meta.parent_step_id;
-            if log.action.tool_call.is_some() {
+            if log.action.tool_call.is_some() && log.action.status != Status::Pending {
                 trial.observe(&as_step(&log).in_round(round));
                 recorded.push(Recorded { trace_id: log.meta.trace_id, agent: log.identity.agent_id });
             }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use loopbreaker::{Finding, Fingerprint, Redundancy, RedundancyRules, Severity, Step};
-use loopbreaker_record::{DecisionLog, TraceId};
+use loopbreaker_record::{DecisionLog, Status, TraceId};
 use serde_json::{Value, json};
 
 use crate::error::Stored;
@@ -16,12 +16,16 @@ pub(crate) struct Watch {
     detector: Redundancy,
     /// Which settings it was made with.
     generation: u64,
-    /// The last steps that it took in, by their places in the store.
-    steps: VecDeque<Seen>,
+    /// The last steps that it took in, by their places in the store; words from outside have none.
+    steps: VecDeque<Option<Seen>>,
     /// How many it took in before them.
     before: usize,
     round: u64,
     parent: Option<TraceId>,
+    /// The last round is over: what comes now is another, whoever its parent is.
+    is_closed: bool,
+    /// A hash of what the agent was asked last, as far as its answers say so.
+    asked: Option<Fingerprint>,
     /// Loops that were told.
     told: VecDeque<Fingerprint>,
 }
@@ -50,35 +54,74 @@ impl Watch {
             before: 0,
             round: 0,
             parent: None,
+            is_closed: false,
+            asked: None,
             told: VecDeque::new(),
         }
     }
 
-    /// Takes a call in that has ended; a step without a call is none.
-    fn observe(&mut self, id: i64, log: &DecisionLog) -> Vec<Finding> {
-        if log.action.tool_call.as_deref().is_none_or(str::is_empty) {
-            return Vec::new();
+    /// Takes a call in that has ended, and the words of an answer that a gateway passed on.
+    ///
+    /// `tells` says that its agent wrote the log itself. A gateway says when a round is over; of others nobody knows
+    /// whether a sibling comes, so the first child of a step is judged at once, and its siblings are a round behind it.
+    fn observe(&mut self, id: i64, log: &DecisionLog, tells: bool) -> Vec<Finding> {
+        let calls = log.action.tool_call.as_deref().is_some_and(|tool| !tool.is_empty());
+        let has_ended = log.action.status != Status::Pending;
+        let step = match answer(log) {
+            _ if calls && has_ended => as_step(log),
+            Some(answer) if !calls && !tells => answer,
+            _ => return Vec::new(),
+        };
+        let mut findings = Vec::new();
+        if !calls {
+            findings = self.hear(log);
         }
         // Calls of one round share a parent: they were asked for together, and do not repeat each other.
         let parent = log.meta.parent_step_id;
-        if parent.is_none() || parent != self.parent {
+        let is_first = parent.is_none() || parent != self.parent;
+        if is_first || self.is_closed {
             self.round += 1;
         }
         self.parent = parent;
-        if self.steps.len() >= Self::KEPT {
-            self.steps.pop_front();
-            self.before += 1;
-        }
-        self.steps.push_back(Seen { id, trace: log.meta.trace_id, marked: false });
-        let mut findings = self.detector.observe(&as_step(log).in_round(self.round));
-        if parent.is_none() {
-            findings.extend(self.detector.end_round());
+        self.push(Some(Seen { id, trace: log.meta.trace_id, marked: false }));
+        findings.extend(self.detector.observe(&step.in_round(self.round)));
+        self.is_closed = false;
+        // An answer without a call is a round of its own.
+        if !calls || parent.is_none() || (is_first && tells) {
+            findings.extend(self.end_round());
         }
         findings
     }
 
+    /// An answer says what it was asked. New words are no part of a loop: what follows them is not in vain.
+    fn hear(&mut self, log: &DecisionLog) -> Vec<Finding> {
+        let asked = &log.cognition.intent;
+        let says_itself = log.action.tool_output_summary.as_ref().is_some_and(|said| said.starts_with(asked));
+        let name = Some(Fingerprint::of_document(asked.as_bytes()));
+        if says_itself || name == self.asked {
+            return Vec::new();
+        }
+        self.asked = name;
+        self.push(None);
+        self.detector.observe(&Step::heard(asked))
+    }
+
+    /// Nothing more comes of the last round.
+    fn end_round(&mut self) -> Vec<Finding> {
+        self.is_closed = true;
+        self.detector.end_round()
+    }
+
+    fn push(&mut self, seen: Option<Seen>) {
+        if self.steps.len() >= Self::KEPT {
+            self.steps.pop_front();
+            self.before += 1;
+        }
+        self.steps.push_back(seen);
+    }
+
     fn seen(&self, index: usize) -> Option<Seen> {
-        self.steps.get(index.checked_sub(self.before)?).copied()
+        self.steps.get(index.checked_sub(self.before)?).copied().flatten()
     }
 
     /// Those of some steps that were not marked before, which they are from now on.
@@ -86,7 +129,8 @@ impl Watch {
         let places = steps.filter_map(|index| index.checked_sub(self.before));
         let mut new = Vec::new();
         for place in places {
-            if let Some(seen) = self.steps.get_mut(place).filter(|seen| !seen.marked) {
+            let seen = self.steps.get_mut(place).and_then(Option::as_mut);
+            if let Some(seen) = seen.filter(|seen| !seen.marked) {
                 seen.marked = true;
                 new.push(seen.id);
             }
@@ -113,10 +157,23 @@ pub(crate) fn as_step(log: &DecisionLog) -> Step<'_> {
         role: loopbreaker::Role::Agent(&log.identity.agent_id),
         tool: log.action.tool_call.as_deref().filter(|tool| !tool.is_empty()),
         args: log.action.tool_input.as_deref(),
-        result: log.action.tool_output_summary.as_deref(),
+        result: result(log),
         status: Some(log.action.status.into()),
         ..Step::default()
     }
+}
+
+/// What came of a call. A failure without words is told from a success without words by its status.
+fn result(log: &DecisionLog) -> Option<&str> {
+    let text = log.action.tool_output_summary.as_deref();
+    let is_silent = text.is_none_or(|text| text.trim_ascii().is_empty());
+    if is_silent && log.action.status == Status::Failure { Some(log.action.status.as_str()) } else { text }
+}
+
+/// The words of an answer without a call, which a gateway writes down as what came of it.
+fn answer(log: &DecisionLog) -> Option<Step<'_>> {
+    let said = log.action.tool_output_summary.as_deref().filter(|_| log.action.status == Status::Success)?;
+    Some(Step { role: loopbreaker::Role::Agent(&log.identity.agent_id), ..Step::said(said) })
 }
 
 impl Scribe<'_> {
@@ -131,7 +188,7 @@ impl Scribe<'_> {
             if self.shared.keep_prompts && self.live(session)?.row.steps > 1 {
                 let earlier = self.last_logs(session, Watch::READ_AGAIN)?;
                 for (id, log) in earlier.iter().filter(|(id, _)| *id < step) {
-                    for finding in watch.observe(*id, log) {
+                    for finding in watch.observe(*id, log, tells) {
                         watch.is_news(&finding);
                     }
                 }
@@ -139,7 +196,29 @@ impl Scribe<'_> {
             self.watches.put(session, watch);
         }
         let Some(watch) = self.watches.get_mut(&session) else { return Ok(()) };
-        let findings = watch.observe(step, log);
+        let findings = watch.observe(step, log, tells);
+        self.note_waste(session, &findings, tells)
+    }
+
+    /// A step that is not looked at, since it has no result yet or was refused: what it does not stand beside is over.
+    pub(crate) fn leave_round(&mut self, session: i64, next: &DecisionLog, tells: bool) -> Stored<()> {
+        let Some(watch) = self.watches.get(&session) else { return Ok(()) };
+        let may_be_beside = next.action.status == Status::Pending && next.meta.parent_step_id.is_some();
+        if may_be_beside && next.meta.parent_step_id == watch.parent {
+            return Ok(());
+        }
+        self.end_round(session, tells)
+    }
+
+    /// Judges the last round of a session, of which nothing more comes.
+    pub(crate) fn end_round(&mut self, session: i64, tells: bool) -> Stored<()> {
+        let Some(watch) = self.watches.get_mut(&session) else { return Ok(()) };
+        let findings = watch.end_round();
+        self.note_waste(session, &findings, tells)
+    }
+
+    fn note_waste(&mut self, session: i64, findings: &[Finding], tells: bool) -> Stored<()> {
+        let Some(watch) = self.watches.get_mut(&session) else { return Ok(()) };
         let mut wasted = Vec::new();
         let mut told = Vec::new();
         for finding in findings.iter().filter(|finding| finding.severity == Severity::Loop) {

@@ -3,7 +3,8 @@
 use loopbreaker_mock::Turn;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, until};
+use crate::lab::{Bench, Lab, until};
+use crate::talk::question;
 
 /// A request of session `s` in the Responses dialect, and its answer.
 fn respond(lab: &Lab, body: &Value) -> Value {
@@ -54,4 +55,37 @@ fn a_message_can_be_given_right_after_the_first_call() {
         let message = json!({ "message": "look again" }).to_string();
         assert_eq!(lab.post(&format!("/api/v1/sessions/{session}/inject"), &[], message).status, 200);
     }
+}
+
+#[test]
+fn what_the_gateway_has_told_an_agent_is_not_told_again_by_the_guard_or_the_log() {
+    let lab = Bench::new().config("pause: { hold: 20s }").start();
+    let headers = [("x-session-id", "s"), ("x-tenant-id", "acme")];
+    assert_eq!(lab.chat(&headers, question("a")).status, 200);
+    let order = |order: &str, body: &Value| {
+        let reply = lab.post(&format!("/api/v1/sessions/s/{order}"), &[], body.to_string());
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    };
+    order("inject", &json!({ "message": "look again" }));
+    assert_eq!(lab.chat(&headers, question("b")).status, 200);
+    order("pause", &json!({}));
+    let held = std::thread::scope(|scope| {
+        let held = scope.spawn(|| lab.chat(&headers, question("c")));
+        until("it is held", || lab.metric("loopbreaker_held") == 1.0);
+        order("reject", &json!({ "message": "enough" }));
+        held.join().unwrap()
+    });
+    assert_eq!(held.status, 403);
+    let check = json!({ "session_id": "s", "tool": "bash", "args": { "command": "ls" } }).to_string();
+    // Each call knows what was written down before it.
+    let checked = lab.post("/api/v1/guard/check", &[("x-tenant-id", "acme")], &check).json();
+    assert_eq!(checked["allowed"], true, "{checked}");
+    let log = json!({
+        "meta": { "trace_id": "00000000-0000-4000-8000-000000000001", "timestamp": "2026-02-21T10:00:00Z", "session_id": "s" },
+        "identity": { "agent_id": "a", "agent_type": "coder", "capability_version": "1.0.0" },
+        "cognition": { "intent": "build" },
+        "action": { "status": "success" },
+    });
+    let logged = lab.post("/api/v1/decision-logs", &[("x-tenant-id", "acme")], log.to_string()).json();
+    assert_eq!(logged["control"]["interrupt_signal"], Value::Null, "{logged}");
 }

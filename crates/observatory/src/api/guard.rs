@@ -8,6 +8,7 @@ use super::reply::json_reply;
 use super::{Answered, Caller};
 use crate::hitl::Order;
 use crate::observatory::Observatory;
+use crate::rewrite::Asked;
 use crate::waste::finding_json;
 
 /// What every call of the guard says.
@@ -19,7 +20,7 @@ struct Call {
 
 impl Observatory {
     pub(super) async fn guard_check(&self, body: &Value, caller: &Caller) -> Answered {
-        let Call { session_id, tool, args } = read_call(body, true)?;
+        let Call { session_id, tool, mut args } = read_call(body, true)?;
         let session = self.guarded(&session_id, body, caller);
         let mut answer = json!({ "paused": false });
         if !self.shared.hitl.is_quiet()
@@ -27,15 +28,28 @@ impl Observatory {
             && let Ok(known) = self.find(&session_id, caller.tenant.as_deref()).await?
         {
             if let Some(pause) = self.shared.hitl.pause_of(known.id) {
-                let feedback =
-                    format!("An operator has paused this session ({}). Wait, then ask again.", pause.reason);
+                let why =
+                    if pause.reason.is_empty() { String::new() } else { format!(" ({})", pause.reason) };
+                let feedback = format!("An operator has paused this session{why}. Wait, then ask again.");
                 let blocked = json!({
                     "allowed": false, "detector": null, "kind": null, "count": 0, "threshold": 0, "strikes": 0,
                     "feedback": feedback, "paused": true,
                 });
                 return Ok(json_reply(200, &blocked));
             }
-            match self.order_for_check(known.id, &tool).await? {
+            let asked = Asked::new(&tool, args.as_deref(), self.shared.keep_prompts);
+            let order = match self.order_for(known.id, &asked) {
+                // What may not be called stays ordered: the answer says what is wrong with it.
+                Some(Order::Rewrite { tool_input: Some(input), .. })
+                    if !session.peek(&tool, Some(&input)).allowed =>
+                {
+                    args = Some(input);
+                    None
+                }
+                Some(_) => self.hand_out(known.id, asked).await?,
+                None => None,
+            };
+            match order {
                 Some(Order::Reject { message }) => {
                     let blocked = json!({
                         "allowed": false, "detector": null, "kind": null, "count": 0, "threshold": 0,
@@ -43,7 +57,11 @@ impl Observatory {
                     });
                     return Ok(json_reply(200, &blocked));
                 }
-                Some(Order::Rewrite { tool_input, .. }) => answer["rewritten_args"] = json!(tool_input),
+                Some(Order::Rewrite { tool_input: Some(input), .. }) => {
+                    answer["rewritten_args"] = json!(input);
+                    // What will be called is what is judged.
+                    args = Some(input);
+                }
                 _ => {}
             }
         }
@@ -127,6 +145,9 @@ fn read_call(body: &Value, with_tool: bool) -> Result<Call, Box<hyper::Response<
     };
     let session_id = required("session_id");
     let tool = if with_tool { required("tool") } else { String::new() };
+    if !matches!(body["scope"], Value::Null | Value::String(_)) {
+        problems.push(("scope".to_owned(), "must be a string".to_owned()));
+    }
     if problems.is_empty() {
         Ok(Call { session_id, tool, args: text_of(&body["args"]) })
     } else {

@@ -3,16 +3,18 @@
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Body;
 use hyper::header::CONTENT_TYPE;
-use hyper::{Request, Response};
+use hyper::{HeaderMap, Request, Response};
 use loopbreaker_record::{DecisionLog, Rejection};
+use serde::de::IgnoredAny;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::orders::violations;
 use super::reply::{Reply, error, json_reply, store_error};
 use super::{Caller, unread};
 use crate::error::StoreError;
@@ -90,12 +92,12 @@ impl Observatory {
         B: Body<Data = Bytes> + Send + Unpin,
         B::Error: std::error::Error + Send + Sync + 'static,
     {
-        let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
-        let session = header("x-session-id")
-            .map(str::trim)
-            .filter(|id| !id.is_empty() && id.len() <= DecisionLog::MAX_SESSION_ID);
-        let session = session.map(str::to_owned);
-        let kind = header(CONTENT_TYPE.as_str()).unwrap_or_default().to_ascii_lowercase();
+        let session = match named_session(request.headers()) {
+            Ok(session) => session,
+            Err(problem) => return violations(&[("X-Session-ID".to_owned(), problem)]),
+        };
+        let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let kind = kind.unwrap_or_default().to_ascii_lowercase();
         if kind.contains("ndjson") || kind.contains("jsonl") {
             return self.take_lines(request.into_body(), session, caller).await;
         }
@@ -105,6 +107,9 @@ impl Observatory {
         };
         if body.trim_ascii_start().first() == Some(&b'[') {
             return self.take_array(&body, session, caller).await;
+        }
+        if holds_lines(&body) {
+            return self.take_lines(Full::new(body), session, caller).await;
         }
         match decided(self.submit(&body, session, caller).await).await {
             Ok(answer) => json_reply(answer.status(), &Written { answer: &answer, index: None }),
@@ -198,6 +203,24 @@ impl Observatory {
             Err(problem) => Outcome::Failed(problem),
         }
     }
+}
+
+/// The session that a request names for its logs; one that cannot be kept as it is would be another.
+fn named_session(headers: &HeaderMap) -> Result<Option<String>, String> {
+    let Some(value) = headers.get("x-session-id") else { return Ok(None) };
+    let Ok(text) = std::str::from_utf8(value.as_bytes()) else { return Err("must be UTF-8".to_owned()) };
+    let name = text.trim();
+    if name.len() > DecisionLog::MAX_SESSION_ID {
+        return Err(format!("must have at most {} bytes", DecisionLog::MAX_SESSION_ID));
+    }
+    Ok(Some(name.to_owned()).filter(|name| !name.is_empty()))
+}
+
+/// Whether a body that is not said to be NDJSON is it all the same: its first line is a whole document, and more follows.
+fn holds_lines(body: &[u8]) -> bool {
+    let body = body.trim_ascii();
+    let Some(end) = body.iter().position(|byte| *byte == b'\n') else { return false };
+    serde_json::from_slice::<IgnoredAny>(&body[..end]).is_ok()
 }
 
 async fn decided(outcome: Outcome) -> Result<Answer, StoreError> {

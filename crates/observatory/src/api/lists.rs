@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use loopbreaker::Wasted;
+use loopbreaker::{Kind, Status, Wasted};
 use loopbreaker_record::Moment;
 use serde_json::{Value, json};
 
@@ -25,6 +25,27 @@ const MAX_MEMORY: usize = 10_000;
 const MAX_BRIEF: u32 = 2_000;
 const MAX_BRIEF_TEXT: usize = 300;
 
+/// What can be searched for; any other word finds nothing, and is a slip.
+const STATUSES: [&str; 4] =
+    [Status::Success.as_str(), Status::Failure.as_str(), Status::Pending.as_str(), Status::Skipped.as_str()];
+const LEVELS: [&str; 3] = ["normal", "warning", "loop"];
+const KINDS: [&str; 14] = [
+    Kind::Repeat.as_str(),
+    Kind::FailingRepeat.as_str(),
+    Kind::Cycle.as_str(),
+    Kind::Churn.as_str(),
+    Kind::Oscillation.as_str(),
+    Kind::Sweep.as_str(),
+    Kind::StalePoll.as_str(),
+    Kind::Monologue.as_str(),
+    Kind::Chant.as_str(),
+    Kind::UnknownTool.as_str(),
+    Kind::Retry.as_str(),
+    Kind::IdenticalRequest.as_str(),
+    Kind::Semantic.as_str(),
+    "entropy",
+];
+
 impl Observatory {
     pub(super) async fn list_sessions(&self, query: &Query, caller: &Caller) -> Answered {
         let cursor = query.read("cursor", "a cursor of an earlier answer", |text| {
@@ -32,8 +53,7 @@ impl Observatory {
             Some((last.parse().ok()?, id.parse().ok()?))
         })?;
         let states = ["active", "warning", "loop", "paused", "ended", "live"];
-        let state = query
-            .read("state", &states.join(", "), |state| states.contains(&state).then(|| state.to_owned()))?;
+        let state = query.one_of("state", &states)?;
         let order = query.read("sort", "last_at, loop_score or cost", |order| match order {
             "last_at" => Some(SessionOrder::LastAt),
             "loop_score" => Some(SessionOrder::LoopScore),
@@ -72,10 +92,10 @@ impl Observatory {
 
     pub(super) async fn show_steps(&self, id: &str, query: &Query, caller: &Caller) -> Answered {
         let session = self.one(id, query, caller).await?.id;
-        if let Some(at) = query.number::<u64>("at")? {
+        if let Some(at) = query.whole::<u64>("at")? {
             return Ok(json_reply(200, &self.as_of(session, at).await?));
         }
-        let behind = query.number("cursor")?.unwrap_or(0);
+        let behind = query.whole("cursor")?.unwrap_or(0);
         let brief = query.get("brief").is_some_and(|brief| brief != "0");
         let count = if brief { query.limit_up_to(MAX_BRIEF)? } else { query.limit()? };
         let mut steps = self.read(move |store| store.steps(session, behind, count)).await?;
@@ -193,7 +213,7 @@ impl Observatory {
 
     pub(super) async fn list_violations(&self, query: &Query, caller: &Caller) -> Answered {
         let tenant = tenant_of(query, caller);
-        let (before, count) = (query.number("cursor")?.unwrap_or(i64::MAX), query.limit()?);
+        let (before, count) = (query.whole("cursor")?.unwrap_or(i64::MAX), query.limit()?);
         let rows = self.read(move |store| store.violations(tenant.as_deref(), before, count)).await?;
         Ok(page("violations", rows))
     }
@@ -206,7 +226,7 @@ impl Observatory {
         let newest_first = query
             .read("order", "asc or desc", |order| ["asc", "desc"].contains(&order).then(|| order == "desc"))?
             .unwrap_or(false);
-        let (cursor, count) = (query.number("cursor")?, query.limit()?);
+        let (cursor, count) = (query.whole("cursor")?, query.limit()?);
         let entries = self
             .read(move |store| {
                 if newest_first {
@@ -269,13 +289,13 @@ pub(super) fn search_filter(query: &Query, caller: &Caller) -> Result<SearchFilt
         session: query.owned("session_id"),
         agent: query.owned("agent"),
         tool: query.owned("tool"),
-        status: query.owned("status"),
-        level: query.owned("severity"),
-        kind: query.owned("kind"),
+        status: query.one_of("status", &STATUSES)?,
+        level: query.one_of("severity", &LEVELS)?,
+        kind: query.one_of("kind", &KINDS)?,
         cluster: query.owned("cluster_id"),
         from: query.moment("from")?,
         to: query.moment("to")?,
-        before: query.number("cursor")?,
+        before: query.whole("cursor")?,
         count: query.limit()?,
     })
 }

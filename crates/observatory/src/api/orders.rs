@@ -21,6 +21,9 @@ const MAX_SEARCH: usize = 2_000;
 /// What an operator is told who wants to replace what no request carries.
 const HISTORY_ELSEWHERE: &str = "the provider keeps this session's history (`previous_response_id` or \
     `conversation`), so no request carries this result and it cannot be replaced; tell the model with `inject` instead";
+/// What an operator is told who wants to replace the arguments of a call that has been made.
+const ALREADY_RUN: &str = "this step is not pending: its call has run or never will, so other arguments come too late; \
+    tell the model with `inject` instead";
 
 impl Observatory {
     pub(super) async fn take_order(
@@ -39,6 +42,7 @@ impl Observatory {
         let given = given.map_err(|refused| match refused {
             OrderRefused::Unknown => error(404, "not_found", "no step of that trace_id is in this session"),
             OrderRefused::HistoryElsewhere => error(409, "history_elsewhere", HISTORY_ELSEWHERE),
+            OrderRefused::AlreadyRun => error(409, "already_run", ALREADY_RUN),
         })?;
         let mut answer = json!({ "session_id": given.session_id, "state": given.state });
         if let Some(note) = given.note {
@@ -64,16 +68,23 @@ impl Observatory {
 
     pub(super) async fn save_search(&self, body: Value, caller: &Caller) -> Answered {
         operator_of(caller)?;
-        let text = |name: &str| body[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        let (Some(name), Some(query)) = (text("name"), text("query")) else {
-            let missing = ["name", "query"].into_iter().filter(|field| text(field).is_none());
-            let problems: Vec<_> =
-                missing.map(|field| (field.to_owned(), "is required".to_owned())).collect();
-            return Err(Box::new(violations(&problems)));
+        let mut problems = Vec::new();
+        let mut text = |field: &str| {
+            let problem = match &body[field] {
+                Value::Null => "is required".to_owned(),
+                Value::String(text) if text.is_empty() => "must not be empty".to_owned(),
+                Value::String(text) if text.len() > MAX_SEARCH => {
+                    format!("must have at most {MAX_SEARCH} bytes")
+                }
+                Value::String(text) => return text.clone(),
+                _ => "must be a string".to_owned(),
+            };
+            problems.push((field.to_owned(), problem));
+            String::new()
         };
-        if name.len() > MAX_SEARCH || query.len() > MAX_SEARCH {
-            let message = format!("must have at most {MAX_SEARCH} bytes");
-            return Err(Box::new(violations(&[("query".to_owned(), message)])));
+        let (name, query) = (text("name"), text("query"));
+        if !problems.is_empty() {
+            return Err(Box::new(violations(&problems)));
         }
         let saved = self.keep_search(name, Some(query), MAX_SEARCHES, SEARCHES).await?;
         if !saved {
@@ -115,7 +126,7 @@ fn read_order(name: &str, body: &Value) -> Result<Order, Box<Response<Reply>>> {
         "pause" => Order::Pause { reason: text("reason", false).unwrap_or_default() },
         "resume" => Order::Resume,
         "reject" => {
-            let message = text("message", false);
+            let message = text("message", false).filter(|message| !message.trim().is_empty());
             Order::Reject {
                 message: message.unwrap_or_else(|| "an operator has stopped this session".to_owned()),
             }
@@ -127,10 +138,14 @@ fn read_order(name: &str, body: &Value) -> Result<Order, Box<Response<Reply>>> {
             // What is no id at all is that of no step, as every id that is unknown.
             let nobody = || TraceId::from_random_bytes([0; 16]);
             let trace_id = trace_id.as_deref().and_then(TraceId::parse).unwrap_or_else(nobody);
+            let is_json = |text: &String| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+            if !tool_input.as_ref().is_none_or(is_json) {
+                problems.push(("tool_input".to_owned(), "must be JSON, as text or as an object".to_owned()));
+            }
             if content.is_none() && tool_input.is_none() && problems.is_empty() {
                 problems.push(("content".to_owned(), "is required, or tool_input".to_owned()));
             }
-            Order::Rewrite { trace_id, content, tool_input, tool: None }
+            Order::Rewrite { trace_id, content, tool_input, tool: None, call: None }
         }
     };
     if problems.is_empty() { Ok(order) } else { Err(Box::new(violations(&problems))) }

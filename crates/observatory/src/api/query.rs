@@ -48,6 +48,18 @@ impl Query {
         self.read(name, "a number", |value| value.parse().ok())
     }
 
+    /// A place in a list, or how much of it.
+    pub(crate) fn whole<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Box<Response<Reply>>> {
+        self.read(name, "a whole number from 0 on", |value| value.parse().ok())
+    }
+
+    /// One of a few words.
+    pub(crate) fn one_of(&self, name: &str, words: &[&str]) -> Result<Option<String>, Box<Response<Reply>>> {
+        self.read(name, &format!("one of {}", words.join(", ")), |value| {
+            words.contains(&value).then(|| value.to_owned())
+        })
+    }
+
     /// A moment as RFC 3339 or in milliseconds since 1970.
     pub(crate) fn moment(&self, name: &str) -> Result<Option<i64>, Box<Response<Reply>>> {
         let read = |value: &str| Moment::parse(value).map(|moment| moment.millis()).or(value.parse().ok());
@@ -59,8 +71,8 @@ impl Query {
     }
 
     pub(crate) fn limit_up_to(&self, max: u32) -> Result<u32, Box<Response<Reply>>> {
-        let limit = self.number("limit")?.unwrap_or(Self::PAGE);
-        Ok(limit.clamp(1, max))
+        let limit = self.read("limit", "a whole number from 1 on", |value| value.parse().ok())?;
+        Ok(limit.unwrap_or(Self::PAGE).clamp(1, max))
     }
 }
 

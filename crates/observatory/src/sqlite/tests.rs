@@ -162,6 +162,20 @@ async fn an_agent_can_be_stopped_while_nothing_can_be_written() {
     assert_eq!(accepted.control["interrupt_signal"], "pause");
 }
 
+#[tokio::test]
+async fn a_second_process_is_told_that_the_folder_is_in_use_and_gets_it_once_it_is_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let first = open(&path).unwrap();
+    let refused = open(&path).unwrap_err();
+    assert_eq!(refused, StoreError::InUse);
+    assert!(refused.to_string().contains("--data-dir"), "{refused}");
+    assert_eq!(verify_audit(&Options::at(&path)).unwrap(), AuditCheck::Intact { entries: 0 });
+    first.ingest(arrival(1)).await.unwrap().unwrap();
+    drop(first);
+    open(&path).unwrap();
+}
+
 #[cfg(unix)]
 #[test]
 fn the_file_is_for_its_owner_alone() {

@@ -9,6 +9,7 @@ use super::{CostBy, CostFilter, Store};
 use crate::database::{Param, Row, values};
 use crate::error::Stored;
 use crate::graph;
+use crate::overview::PROBE;
 
 /// Cells of one answer about costs.
 const MAX_CELLS: usize = 10_000;
@@ -170,9 +171,10 @@ impl Store {
     pub(crate) fn wasted_since(&mut self, tenant: Option<&str>, since: i64) -> Stored<(u64, f64, f64)> {
         let sql = "SELECT count(*), CAST(sum(tokens) AS DOUBLE PRECISION), sum(cost) FROM steps
              WHERE wasted = 1 AND at >= ?2
-               AND (CAST(?1 AS TEXT) IS NULL OR tenant IN (SELECT id FROM tenants WHERE name = ?1))";
-        let wasted =
-            self.one(sql, values![tenant, since], |row| Ok((row.count(0)?, row.real(1)?, row.real(2)?)))?;
+               AND (CAST(?1 AS TEXT) IS NULL OR tenant IN (SELECT id FROM tenants WHERE name = ?1))
+               AND (CAST(?1 AS TEXT) IS NOT NULL OR tenant NOT IN (SELECT id FROM tenants WHERE name = ?3))";
+        let wasted = self
+            .one(sql, values![tenant, since, PROBE], |row| Ok((row.count(0)?, row.real(1)?, row.real(2)?)))?;
         Ok(wasted.unwrap_or_default())
     }
 
@@ -185,15 +187,18 @@ impl Store {
         let sql = "SELECT l.kind, count(*), sum(l.cost) FROM loops l JOIN sessions s ON s.id = l.session
              WHERE l.stopped = 1 AND l.at >= ?2
                AND (CAST(?1 AS TEXT) IS NULL OR s.tenant IN (SELECT id FROM tenants WHERE name = ?1))
+               AND (CAST(?1 AS TEXT) IS NOT NULL OR s.tenant NOT IN (SELECT id FROM tenants WHERE name = ?3))
              GROUP BY l.kind";
-        self.all(sql, values![tenant, since], |row| Ok((row.text(0)?, row.count(1)?, row.real(2)?)))
+        self.all(sql, values![tenant, since, PROBE], |row| Ok((row.text(0)?, row.count(1)?, row.real(2)?)))
     }
 
     /// How many more rounds loops of each kind made when nobody stopped them, on average.
     pub(crate) fn rounds_unstopped(&mut self) -> Stored<BTreeMap<String, f64>> {
-        let sql =
-            "SELECT kind, CAST(avg(rounds) AS DOUBLE PRECISION) FROM loops WHERE stopped = 0 GROUP BY kind";
-        Ok(self.all(sql, &[], |row| Ok((row.text(0)?, row.real(1)?)))?.into_iter().collect())
+        let sql = "SELECT kind, CAST(avg(rounds) AS DOUBLE PRECISION) FROM loops
+             WHERE stopped = 0 AND session NOT IN (
+                SELECT s.id FROM sessions s JOIN tenants t ON t.id = s.tenant WHERE t.name = ?1)
+             GROUP BY kind";
+        Ok(self.all(sql, values![PROBE], |row| Ok((row.text(0)?, row.real(1)?)))?.into_iter().collect())
     }
 }
 

@@ -232,3 +232,58 @@ fn answers_are_as_the_document_of_the_api_says() {
     let schema = json!({ "$ref": "#/components/schemas/StateAt" });
     assert_eq!(misfits(&at, &schema, &document, "at"), Vec::<String>::new());
 }
+
+#[test]
+fn a_search_for_what_there_is_not_is_refused() {
+    let server = Server::start();
+    for query in ["status=odd", "kind=odd", "severity=odd"] {
+        let (status, answer) = server.get(&format!("/search?{query}"));
+        assert_eq!(status, 400, "{query}");
+        assert!(answer["message"].as_str().unwrap().contains("must be one of"), "{answer}");
+    }
+    for query in ["status=pending", "kind=failing_repeat", "kind=entropy", "severity=loop"] {
+        assert_eq!(server.get(&format!("/search?{query}")).0, 200, "{query}");
+    }
+}
+
+#[test]
+fn a_number_that_cannot_be_is_told_which_ones_can() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    let said = |path: &str| server.get(path).1["message"].clone();
+    assert_eq!(said("/sessions?limit=-1"), "limit must be a whole number from 1 on");
+    assert_eq!(said("/sessions/run/steps?at=-1"), "at must be a whole number from 0 on");
+}
+
+#[test]
+fn a_search_that_cannot_be_saved_names_what_is_wrong_with_it() {
+    let server = Server::start();
+    let wrong = |search: Value| server.post("/searches", &search).1["violations"][0].clone();
+    let long = "x".repeat(2_001);
+    assert_eq!(wrong(json!({ "name": long, "query": "q" }))["field"], "name");
+    assert_eq!(wrong(json!({ "name": "n", "query": long }))["field"], "query");
+    assert_eq!(
+        wrong(json!({ "name": 5, "query": "q" })),
+        json!({ "field": "name", "message": "must be a string" })
+    );
+}
+
+#[test]
+fn another_method_is_answered_with_those_that_there_are() {
+    let server = Server::start();
+    let (status, head, _) = exchange(server.address, "PATCH", "/searches", &[], "").unwrap();
+    assert_eq!(status, 405);
+    assert!(head.to_ascii_lowercase().contains("allow: get, post, delete, head"), "{head}");
+}
+
+#[test]
+fn the_head_of_an_answer_can_be_asked_for() {
+    let server = Server::start();
+    let (status, head, body) = exchange(server.address, "HEAD", "/sessions", &[], "").unwrap();
+    let (_, whole, said) = exchange(server.address, "GET", "/sessions", &[], "").unwrap();
+    assert_eq!((status, body.as_str()), (200, ""));
+    let length = |head: &str| head.lines().find(|line| line.starts_with("content-length")).map(str::to_owned);
+    assert_eq!(length(&head), length(&whole));
+    assert!(!said.is_empty());
+    assert_eq!(exchange(server.address, "HEAD", "/guard/check", &[], "").unwrap().0, 405);
+}

@@ -1,5 +1,7 @@
 //! Logs come in.
 
+use std::io::{Read, Write};
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -184,4 +186,38 @@ proptest! {
         let status = SERVER.with(|server| server.call("POST", "/decision-logs", &[], &body).0);
         prop_assert!([200, 400, 413, 422].contains(&status), "{} for {}", status, body);
     }
+}
+
+#[test]
+fn a_session_that_the_header_cannot_name_is_refused() {
+    let server = Server::start();
+    let refused = |name: &[u8]| {
+        let body = log(1).to_string();
+        let mut request =
+            b"POST /api/v1/decision-logs HTTP/1.1\r\nhost: localhost\r\nx-session-id: ".to_vec();
+        request.extend_from_slice(name);
+        let length = body.len();
+        let rest = format!("\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+        request.extend_from_slice(rest.as_bytes());
+        let mut stream = std::net::TcpStream::connect(server.address).unwrap();
+        stream.write_all(&request).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.starts_with("HTTP/1.1 422") && answer.contains(r#""field":"X-Session-ID""#)
+    };
+    assert!(refused(&[b'x'; 201]));
+    assert!(refused(b"caf\xe9"));
+    let named = [("x-session-id", "café")];
+    assert_eq!(server.call("POST", "/decision-logs", &named, &log(1).to_string()).1["session_id"], "café");
+}
+
+#[test]
+fn lines_are_known_without_their_content_type() {
+    let server = Server::start();
+    let lines = [log(1).to_string(), "not json".to_owned(), log(2).to_string()].join("\n");
+    let (status, answer) = server.call("POST", "/decision-logs", &[], &lines);
+    assert_eq!((status, &answer["accepted"], &answer["rejected"]), (200, &json!(2), &json!(1)));
+    let on_many_lines = serde_json::to_string_pretty(&log(3)).unwrap();
+    assert_eq!(server.call("POST", "/decision-logs", &[], &on_many_lines).0, 201);
+    assert_eq!(server.call("POST", "/decision-logs", &[], &format!("{}\n", log(4))).0, 201);
 }

@@ -15,6 +15,8 @@ mod kill;
 mod orders;
 mod policies;
 mod power;
+mod rewrite;
 mod room;
 mod server;
 mod traffic;
+mod waste;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use loopbreaker_observatory::{AuditCheck, Topic};
 use serde_json::{Value, json};
 
-use crate::server::{Server, id, in_session};
+use crate::server::{Server, in_session};
 
 fn order(server: &Server, name: &str, body: &Value) -> Value {
     let (status, answer) = server.post(&format!("/sessions/run/{name}"), body);
@@ -61,6 +61,51 @@ fn a_pause_that_nobody_decides_about_becomes_a_rejection() {
 }
 
 #[test]
+fn a_session_that_ends_while_it_is_paused_has_ended_and_cannot_be_paused_again() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    order(&server, "pause", &json!({ "reason": "look at this" }));
+    let mut last = in_session(2, "run");
+    last["control"] = json!({ "is_terminal": true, "hitl_required": true });
+    assert_eq!(server.accept(&last)["control"]["interrupt_signal"], Value::Null);
+    assert_eq!(server.get("/sessions/run").1["state"], "ended");
+    let again = order(&server, "pause", &json!({}));
+    assert_eq!((&again["state"], &again["note"]), (&json!("ended"), &json!("it has ended")));
+    assert_eq!(server.get("/sessions/run").1["state"], "ended");
+    let orders: Vec<Value> = server.get("/audit").1["entries"].as_array().unwrap().clone();
+    let orders: Vec<&Value> = orders.iter().map(|entry| &entry["action"]).collect();
+    assert_eq!(orders, ["pause", "resume"], "what did nothing is not written down");
+}
+
+#[test]
+fn a_pause_without_a_reason_has_no_empty_words() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    order(&server, "pause", &json!({}));
+    assert_eq!(server.accept(&in_session(2, "run"))["control"].get("message"), None);
+    let check = json!({ "session_id": "run", "tool": "ls" });
+    let feedback = server.post("/guard/check", &check).1["feedback"].clone();
+    assert_eq!(feedback, "An operator has paused this session. Wait, then ask again.");
+}
+
+#[test]
+fn a_rejection_without_words_is_told_in_ours() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    order(&server, "pause", &json!({}));
+    order(&server, "reject", &json!({ "message": "" }));
+    let control = &server.accept(&in_session(2, "run"))["control"];
+    assert_eq!(control["message"], "an operator has stopped this session");
+}
+
+#[test]
+fn a_scope_that_is_no_text_is_refused() {
+    let server = Server::start();
+    let (status, answer) = server.post("/guard/reset", &json!({ "session_id": "run", "scope": 5 }));
+    assert_eq!((status, &answer["violations"][0]["field"]), (422, &json!("scope")));
+}
+
+#[test]
 fn a_message_is_told_once() {
     let server = Server::start();
     server.accept(&in_session(1, "run"));
@@ -71,38 +116,6 @@ fn a_message_is_told_once() {
         (&json!("inject"), &json!("try the other file"))
     );
     assert_eq!(server.accept(&in_session(3, "run"))["control"]["interrupt_signal"], Value::Null);
-}
-
-#[test]
-fn a_rewritten_input_is_handed_out_by_the_guard() {
-    let server = Server::start();
-    server.accept(&in_session(1, "run"));
-    let rewrite = json!({ "trace_id": id(1), "tool_input": { "path": "b" } });
-    order(&server, "rewrite", &rewrite);
-    let check = json!({ "session_id": "run", "tool": "read", "args": { "path": "a" } });
-    assert_eq!(server.post("/guard/check", &check).1["rewritten_args"], r#"{"path":"b"}"#);
-    assert_eq!(server.post("/guard/check", &check).1.get("rewritten_args"), None);
-    for unknown in [id(9), "no id at all".to_owned()] {
-        let unknown = json!({ "trace_id": unknown, "content": "x" });
-        assert_eq!(server.post("/sessions/run/rewrite", &unknown).0, 404);
-    }
-    assert_eq!(server.post("/sessions/run/rewrite", &json!({ "trace_id": "x" })).0, 422);
-    assert_eq!(server.post("/sessions/none/pause", &json!({})).0, 404);
-}
-
-#[test]
-fn a_rewritten_input_is_handed_to_the_call_that_it_is_for() {
-    let server = Server::start();
-    let mut step = in_session(1, "run");
-    step["action"] = json!({ "status": "pending", "tool_call": "rm", "tool_input": { "path": "a" } });
-    server.accept(&step);
-    order(&server, "rewrite", &json!({ "trace_id": id(1), "tool_input": { "path": "b" } }));
-    let rewritten = |tool: &str| {
-        let check = json!({ "session_id": "run", "tool": tool, "args": { "path": "a" } });
-        server.post("/guard/check", &check).1.get("rewritten_args").cloned()
-    };
-    assert_eq!(rewritten("ls"), None);
-    assert_eq!(rewritten("rm"), Some(json!(r#"{"path":"b"}"#)));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hyper::Request;
@@ -16,6 +17,7 @@ use loopbreaker_observatory::{Caller, Observatory, Options};
 use loopbreaker_record::TraceId;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 
 /// A clock that stands still starts here: 2026-02-21T10:00:00Z.
 pub(crate) const START: i64 = 1_771_668_000_000;
@@ -24,7 +26,18 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) observatory: Arc<Observatory>,
     clock: Arc<AtomicI64>,
+    /// Whoever serves stops when this is gone, and lets go of the store.
+    stop: Option<oneshot::Sender<()>>,
+    serving: Option<JoinHandle<()>>,
     _folder: TempDir,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop = None;
+        // A panic of that thread has failed its test already.
+        drop(self.serving.take().map(JoinHandle::join));
+    }
 }
 
 impl Server {
@@ -41,16 +54,22 @@ impl Server {
         change(&mut options);
         let observatory = Arc::new(Observatory::open(options).unwrap());
         let (sender, receiver) = std::sync::mpsc::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
         let served = Arc::clone(&observatory);
-        std::thread::spawn(move || {
+        let serving = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
                 sender.send(listener.local_addr().unwrap()).unwrap();
-                serve(listener, served).await;
+                tokio::select! {
+                    () = serve(listener, served) => {}
+                    _ = stopped => {}
+                }
             });
         });
-        Self { address: receiver.recv().unwrap(), observatory, clock, _folder: folder }
+        let address = receiver.recv().unwrap();
+        let (stop, serving) = (Some(stop), Some(serving));
+        Self { address, observatory, clock, stop, serving, _folder: folder }
     }
 
     /// Lets time pass.

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::server::{START, Server, in_session};
 
-fn tenant() -> Arc<str> {
+pub(crate) fn tenant() -> Arc<str> {
     "anonymous".into()
 }
 
-fn trace(number: u32) -> TraceId {
+pub(crate) fn trace(number: u32) -> TraceId {
     TraceId::derived(&[b"traffic", &number.to_le_bytes()])
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn call(number: u32, status: Status) -> Arrival {
     Arrival { tenant: tenant(), session: Some("run".to_owned()), log }
 }
 
-fn result(number: u32) -> Completion {
+pub(crate) fn result(number: u32) -> Completion {
     Completion {
         tenant: tenant(),
         session: "run".to_owned(),
@@ -172,7 +172,7 @@ fn redundant_repeats_are_marked_with_what_they_burned() {
         server.observatory.note_usage(usage(number));
         server.observatory.complete(result(number));
     }
-    // A round is judged when the next one starts.
+    // A round is judged when the model goes on.
     let mut other = call(6, Status::Success);
     other.log.action.tool_call = Some("read_file".to_owned());
     server.observatory.note(other);

@@ -25,9 +25,13 @@ mod orders;
 mod policies;
 mod proxy;
 mod reach;
+#[path = "../http/rewrite.rs"]
+mod rewrite;
 #[path = "../http/server.rs"]
 mod server;
 mod several;
 mod standstill;
 #[path = "../http/traffic.rs"]
 mod traffic;
+#[path = "../http/waste.rs"]
+mod waste;
