@@ -220,7 +220,9 @@ impl Asked {
             let until = Timestamp::from_millis(case.now.as_millis() + left);
             shared.sessions.with(case.located.key, |session| session.refuse(case.tip, until));
         } else {
-            for (identity, kept) in self.strikes(told, case) {
+            // A last chance that is used up is no count that is kept.
+            for (identity, kept) in self.strikes(told, case).into_iter().filter(|(_, kept)| *kept < u32::MAX)
+            {
                 shared.sessions.with(case.located.key, |session| session.strike(identity, kept));
             }
         }

@@ -177,6 +177,13 @@ impl Session {
         }
     }
 
+    /// Whether this transcript is the next one after a refused one that was let through.
+    fn goes_on_after_the_last_chance(&self, tip: u128) -> bool {
+        let refused = self.trouble.as_ref().and_then(|trouble| trouble.refused);
+        refused
+            .is_some_and(|refused| refused.let_through && refused.tip != tip && self.tips[1] == refused.tip)
+    }
+
     /// What earlier requests mean for one that shows these loops.
     pub(crate) fn past<'l>(
         &mut self,
@@ -185,11 +192,16 @@ impl Session {
         now: Timestamp,
     ) -> Past {
         let after = self.after_refusal(tip, now);
+        let goes_on = self.goes_on_after_the_last_chance(tip);
         let strikes = loops.map(|ruled| {
             let identity = ruled.finding.identity.short();
-            // What is refused again shows nothing new, and what it showed before is forgotten.
-            let is_refused = matches!(after, AfterRefusal::Refuse(_));
-            (identity, if is_refused { ruled.strikes } else { self.strike(identity, ruled.strikes) })
+            let strikes = match after {
+                // What is refused again shows nothing new, and what it showed before is forgotten.
+                AfterRefusal::Refuse(_) => ruled.strikes,
+                _ if goes_on => u32::MAX,
+                _ => self.strike(identity, ruled.strikes),
+            };
+            (identity, strikes)
         });
         let strikes = strikes.collect();
         Past { is_first: self.is_first(tip), after, strikes }

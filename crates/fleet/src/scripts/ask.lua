@@ -96,11 +96,13 @@ if is_loop and session.r and session.r[1] == tip then
     after = 2
   end
 end
+-- Whoever goes round once more right after the last chance has used it up.
+local is_used_up = session.r and session.r[3] and session.r[1] ~= tip and session.t[2] == session.r[1]
 local strikes = {}
 for at = 1, take_number() do
   local identity, shown = take(), take_number()
   -- What is refused again shows nothing new, and what it showed before is forgotten.
-  strikes[at] = after == 1 and shown or strike(session, identity, shown)
+  strikes[at] = after == 1 and shown or is_used_up and 4294967295 or strike(session, identity, shown)
 end
 save_session(key, session)
 

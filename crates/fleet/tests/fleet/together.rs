@@ -181,6 +181,20 @@ async fn strikes_are_kept_the_higher_one_wins_and_a_refusal_clears_them() {
 }
 
 #[tokio::test]
+async fn whoever_goes_round_right_after_the_last_chance_has_used_it_up() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let looping = |links: &[u128]| Ask { is_loop: true, strikes: vec![(77, 1)], ..transcript(1, links) };
+    assert_eq!(one.ask(&looping(&[10, 11])).await.strikes, [1]);
+    leave(&one, Aftermath { tenant: 1, refused: Some(refused(10, 11, 1)), ..Aftermath::default() }).await;
+    // Its time is over as soon as another millisecond is.
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    assert_eq!(other.ask(&looping(&[10, 11])).await.after, After::LetThrough);
+    assert_eq!(one.ask(&looping(&[10, 11, 12])).await.strikes, [u32::MAX]);
+    assert_eq!(one.ask(&looping(&[10, 11, 12, 13])).await.strikes, [1], "it is over with that");
+}
+
+#[tokio::test]
 async fn equal_requests_are_counted_over_all_processes_and_leave_with_the_window() {
     let redis = Redis::start();
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);

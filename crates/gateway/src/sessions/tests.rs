@@ -137,6 +137,19 @@ fn an_unchanged_transcript_is_refused_until_the_time_is_up_then_let_through_once
 }
 
 #[test]
+fn only_the_very_next_transcript_has_used_up_the_last_chance() {
+    let mut session = Session::new(SessionKey(1), 1, NOW);
+    session.tips = [5, 1, 0];
+    session.refuse(5, Timestamp::from_secs(60));
+    session.tips = [6, 5, 1];
+    assert!(!session.goes_on_after_the_last_chance(6), "it has changed by itself");
+    assert_eq!(session.after_refusal(5, Timestamp::from_secs(60)), AfterRefusal::LetThrough);
+    assert!(session.goes_on_after_the_last_chance(6));
+    session.tips = [7, 6, 5];
+    assert!(!session.goes_on_after_the_last_chance(7), "something else came between");
+}
+
+#[test]
 fn the_table_is_bounded() {
     let sessions = Sessions::new(64);
     for name in 0..10_000_u128 {
