@@ -44,8 +44,8 @@ pub(crate) struct ServeArgs {
     pub(crate) listen: Option<SocketAddr>,
 
     /// Send every dialect to this base URL, instead of the providers' own
-    #[arg(long, value_name = "URL")]
-    pub(crate) upstream: Option<String>,
+    #[arg(long, value_name = "URL", value_parser = base_url)]
+    pub(crate) upstream: Option<BaseUrl>,
 
     /// Where files are kept [default: ~/.local/state/loopbreaker]
     #[arg(long, value_name = "DIR", env = "LOOPBREAKER_DATA_DIR", hide_env_values = true, value_hint = ValueHint::DirPath)]
@@ -228,6 +228,10 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         let port = if text.parse::<u16>().is_ok() { text } else { "4141" };
         format!("write an address and a port, such as 127.0.0.1:{port}")
     })
+}
+
+fn base_url(text: &str) -> Result<BaseUrl, String> {
+    BaseUrl::parse(text).map_err(|error| format!("{error}; write it like http://127.0.0.1:8000"))
 }
 
 fn gateway_url(text: &str) -> Result<BaseUrl, String> {

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loopbreaker_config::{BaseUrl, Config, Problem};
+use loopbreaker_config::{Config, Problem};
 use loopbreaker_gateway::{Gateway, Handle};
 use loopbreaker_telemetry::{LogFormat, Telemetry};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -71,10 +71,7 @@ fn load(args: &ServeArgs) -> Result<(Config, Watched), Failure> {
         config.listen = listen;
     }
     if let Some(url) = &args.upstream {
-        let url = BaseUrl::parse(url).map_err(|error| {
-            Failure::told(format!("--upstream: {error}"), "write it like http://127.0.0.1:8000")
-        })?;
-        config.upstreams = config.upstreams.all_at(&url);
+        config.upstreams = config.upstreams.all_at(url);
     }
     let config = config
         .with_environment(|name| std::env::var(name).ok())

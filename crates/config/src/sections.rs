@@ -33,7 +33,15 @@ pub(crate) fn read(root: Cursor<'_>, load: &mut Loader<'_>) -> Read<Config> {
     let default = Config::default();
     let mut fields = root.map()?;
     let listen = fields.field("listen", default.listen, listen::read);
-    let admin_listen = fields.field("admin_listen", None, |value| value.or_null(listen::read));
+    let usual = listen.as_ref().ok().copied();
+    let admin_listen = fields.field("admin_listen", None, |value| {
+        let read = value.or_null(listen::read)?;
+        if read.is_some_and(|admin| admin.port() != 0 && Some(admin) == usual) {
+            let hint = "take another port, or leave it out: everything is served at `listen` then";
+            return Err(value.refuse("`listen` has this address", hint));
+        }
+        Ok(read)
+    });
     let tls = fields.field("tls", None, |value| value.or_null(tls::read));
     let data_dir = fields.field("data_dir", None, |value| filled(value).map(Some));
     let upstreams = fields.field("upstreams", default.upstreams, upstreams::read);

@@ -26,7 +26,7 @@ fn an_input_that_cannot_be_read_wins_over_a_loop() {
 
 #[test]
 fn usage_errors_end_with_2() {
-    let calls: [&[&str]; 7] = [
+    let calls: [&[&str]; 8] = [
         &[],
         &["reply"],
         &["replay"],
@@ -34,6 +34,7 @@ fn usage_errors_end_with_2() {
         &["replay", "x", "-q", "-v"],
         &["replay", "-", "-"],
         &["probe", "ftp://127.0.0.1"],
+        &["serve", "--upstream", "nourl"],
     ];
     for args in calls {
         let outcome = Desk::new().run(args);
