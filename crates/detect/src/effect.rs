@@ -76,6 +76,18 @@ pub fn asks_in_words(tool: &str, args: Option<&str>, config: &RedundancyConfig) 
     })
 }
 
+/// Whether a call runs a command line.
+///
+/// ```
+/// use loopbreaker::runs_a_command;
+///
+/// assert!(runs_a_command("bash", Some(r#"{"command":"npm run build"}"#)));
+/// assert!(!runs_a_command("search", Some(r#"{"query":"best pizza in Rome"}"#)));
+/// ```
+pub fn runs_a_command(tool: &str, args: Option<&str>) -> bool {
+    is_shell(NameSays::of(tool)) || with_call(tool, args, &[], |_, canonical| guess(tool, canonical).command)
+}
+
 /// The effect, with what is declared at hand.
 pub(crate) fn effect(tool: &str, args: Option<&str>, declared: Option<Effect>) -> Option<Effect> {
     declared.or_else(|| with_call(tool, args, &[], |_, canonical| guess(tool, canonical).effect))
@@ -97,6 +109,11 @@ impl CallFacts {
             places: Places::of(canonical, written),
             ..Self::default()
         };
+        if !guess.command && Places::may_be_named(canonical) {
+            for (name, value) in fields(canonical) {
+                facts.places.add_field(name, value, written);
+            }
+        }
         if effect == Some(Effect::Write) {
             for (name, value) in fields(canonical) {
                 match name {
@@ -128,7 +145,7 @@ struct Guess {
 
 fn guess(tool: &str, canonical: &[u8]) -> Guess {
     let says = NameSays::of(tool);
-    if says.has(Word::Shell) || (says.has(Word::Run) && says.has(Word::Command)) {
+    if is_shell(says) {
         return command_guess(|out| command_text(canonical, out));
     }
     let (command, action) = command_and_action(canonical);
@@ -177,6 +194,10 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
         out.push(b' ');
         unescape(canonical, out);
     })
+}
+
+fn is_shell(says: NameSays) -> bool {
+    says.has(Word::Shell) || (says.has(Word::Run) && says.has(Word::Command))
 }
 
 /// Whether arguments read like plain language: words with spaces between, few signs.

@@ -185,3 +185,16 @@ pub struct Finding {
     /// The nearest thing that would have prevented it.
     pub prevented_by: &'static str,
 }
+
+impl Finding {
+    /// Units of this many steps and more are long: each of their steps is told, since the next copy is far away.
+    pub(crate) const LONG: usize = 3;
+
+    /// Whether a short cycle that is known goes on, and its next copy is not complete yet.
+    pub(crate) const fn is_between_copies(&self) -> bool {
+        matches!(self.kind, Kind::Cycle | Kind::StalePoll)
+            && 1 < self.period
+            && self.period < Self::LONG
+            && !self.evidence.len().is_multiple_of(self.period)
+    }
+}

@@ -178,7 +178,7 @@ fn canonical_args<'a>(
     let Scratch { writer, inner } = scratch;
     let Some(text) = args else { return (b'-', b"") };
     if writer.write(text, loop_key).is_err() {
-        return if text.is_empty() { (b'-', b"") } else { (b't', text.as_bytes()) };
+        return if text.trim_ascii().is_empty() { (b'-', b"") } else { (b't', text.as_bytes()) };
     }
     // A string that holds an object, as OpenAI sends arguments, is that object.
     if writer.written().first() == Some(&b'"')
@@ -191,7 +191,7 @@ fn canonical_args<'a>(
         return (b't', text.as_bytes());
     }
     match writer.written() {
-        b"null" | b"{}" | b"\"\"" => (b'-', b""),
+        b"null" | b"{}" | b"\"\"" | b"\"null\"" => (b'-', b""),
         canonical => (b'j', canonical),
     }
 }

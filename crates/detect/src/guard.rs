@@ -1,5 +1,6 @@
 //! The guard: what an agent asks before each tool call.
 
+mod reported;
 mod unchanged;
 
 use std::hash::{BuildHasherDefault, Hasher};
@@ -16,11 +17,12 @@ use crate::redundancy::{Foresight, Redundancy};
 use crate::sentinel::{Sentinel, SentinelBlock};
 use crate::step::Step;
 use crate::strikes::Strikes;
+use reported::Reported;
 use unchanged::Reads;
 
 /// Guards the tool calls of any number of sessions, from any number of threads.
 ///
-/// It runs the [`Sentinel`] and [`Redundancy`]. For a session that reports outcomes, redundancy decides: a repeat
+/// It runs the [`Sentinel`] and [`Redundancy`]. For a call whose outcomes are reported, redundancy decides: a repeat
 /// that makes progress is allowed, and the sentinel's hit is only reported. Without outcomes the sentinel decides. A
 /// hit under a tool's own limit always blocks.
 ///
@@ -154,7 +156,7 @@ impl GuardSession {
         self.with_state(|state| state.judge(tool, args, &call, self.scope.as_deref()))
     }
 
-    /// Reports what a call gave. From the first outcome on, redundancy decides for this session.
+    /// Reports what a call gave. Redundancy decides about calls whose outcomes are reported.
     pub fn outcome(&self, step: &Step<'_>) -> GuardReport {
         let (rules, ladder) = (&self.shared.redundancy, &self.shared.ladder);
         self.with_state(|state| state.outcome(step, rules, ladder))
@@ -201,6 +203,7 @@ struct Outcomes {
     redundancy: Redundancy,
     strikes: Strikes,
     reads: Reads,
+    reported: Reported,
 }
 
 impl SessionState {
@@ -239,6 +242,10 @@ impl SessionState {
                     let strikes = hit.map_or(1, |block| block.strikes);
                     GuardVerdict::blocked_by_redundancy(foresight, tool, strikes)
                 }
+                // Nobody said what came of it.
+                (None, Some(block)) if !outcomes.reported.covers(call, block.count) => {
+                    GuardVerdict::blocked_by_sentinel(&block, tool)
+                }
                 // It repeats, but it makes progress.
                 (None, Some(block)) => GuardVerdict {
                     allowed: true,
@@ -255,8 +262,14 @@ impl SessionState {
     fn outcome(&mut self, step: &Step<'_>, rules: &Arc<Rules>, ladder: &Ladder) -> GuardReport {
         let outcomes = self.outcomes.get_or_insert_with(|| {
             let redundancy = Redundancy::with_rules(Arc::clone(rules));
-            Box::new(Outcomes { redundancy, strikes: Strikes::default(), reads: Reads::default() })
+            Box::new(Outcomes {
+                redundancy,
+                strikes: Strikes::default(),
+                reads: Reads::default(),
+                reported: Reported::default(),
+            })
         });
+        outcomes.reported.take(step);
         outcomes.reads.take(step, rules);
         let findings = outcomes.redundancy.observe(step);
         let mut report = GuardReport { findings, action: Action::Allow, hint: None };

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::finding::{Finding, Severity};
+
 /// What is done with one request or call, from mildest to strictest.
 ///
 /// ```
@@ -74,6 +76,14 @@ impl Ladder {
     pub fn rung(&self, strikes: u32) -> Action {
         let top = self.0.len() - 1;
         self.0[top.min(strikes as usize)]
+    }
+
+    /// What is done about a finding whose loop has this many strikes. A warning is only told, and so is what goes on
+    /// between two copies of a short cycle: it was dealt with at the end of the last copy. What is refused stays refused.
+    pub fn action(&self, finding: &Finding, strikes: u32) -> Action {
+        let rung = self.rung(strikes);
+        let is_between = finding.is_between_copies() && rung < Action::Reject;
+        if finding.severity < Severity::Loop || is_between { Action::Warn } else { rung }
     }
 
     /// All rungs from the first strike on.

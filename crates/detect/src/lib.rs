@@ -80,7 +80,7 @@ pub use config::{
     ConfigError, DetectorsConfig, Effect, EntropyConfig, IdenticalRequestConfig, RedundancyConfig,
     SemanticConfig, SentinelConfig, SentinelLimit, ToolProfile,
 };
-pub use effect::{asks_in_words, effect_of_call};
+pub use effect::{asks_in_words, effect_of_call, runs_a_command};
 pub use entropy::{
     Decision, Entropy, EntropyAlert, EntropyEvent, EntropyLevel, EntropyReading, RepeatedPattern,
 };

@@ -61,7 +61,9 @@ const RULES: &[Rule] = &[
     // Identifiers that are drawn anew each time.
     rule(r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b", b"<uuid>"),
     rule(r"\b0x[0-9A-Fa-f]{6,16}\b", b"<address>"),
-    rule(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess(?: [Ii][Dd])?)(?:"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
+    rule(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess [Ii][Dd])(?:"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
+    // Of few digits it may be the third of ten.
+    rule(r#"\b[Pp]rocess(?:"? ?[=:#] ?| )\d{4,7}\b"#, b"<pid>"),
     rule(
         r#"\b(?:duration|elapsed|latency|took)(?:_(?:ns|us|ms|s|secs?|seconds))?"? ?[=:] ?\d+(?:\.\d+)?\b"#,
         b"<duration>",

@@ -168,15 +168,15 @@ impl Redundancy {
         // The rules look back from the last time that it was made; a change since then cuts their counts short.
         let last =
             self.window.newest_first().find(|print| print.call == *call && print.form == Form::Call)?;
-        let again = [repeat::repeat(&self.window, last), repeat::failing_repeat(&self.window, last)];
         let next_in_cycle = || {
             let cycle = cycle::cycle(&self.window)?;
             let next = self.window.sequence().nth(cycle.period - 1)?;
             (next.call == *call).then_some(cycle)
         };
-        let sighting = again.into_iter().flatten().find(|sighting| sighting.severity == Severity::Loop);
-        let sighting =
-            sighting.or_else(next_in_cycle).filter(|sighting| sighting.severity == Severity::Loop)?;
+        let again =
+            [repeat::repeat(&self.window, last), repeat::failing_repeat(&self.window, last), next_in_cycle()];
+        let loops = again.into_iter().flatten().filter(|sighting| sighting.severity == Severity::Loop);
+        let sighting = Sighting::strongest(loops)?;
         Some(Foresight {
             kind: sighting.rule.kind,
             count: sighting.count as u32,
@@ -282,12 +282,16 @@ impl Redundancy {
             oscillation::oscillation(window, print),
         ];
         let mut best = Sighting::strongest(exact.into_iter().flatten());
-        // What is near-equal names a loop less well, so it is looked for only where there is none yet.
-        if best.as_ref().is_none_or(|best| best.severity < Severity::Loop) {
+        if print.form == Form::Call && print.outcome.facts.transient {
+            // Back-off is no loop, however alike its attempts are; only what was put aside again and again may be one.
+            let waits = [repeat::retry(window, print), churn::put_aside(window, print)];
+            best = Sighting::strongest(best.into_iter().chain(waits.into_iter().flatten()));
+        } else if best.as_ref().is_none_or(|best| best.severity < Severity::Loop) {
+            // What is near-equal names a loop less well, so it is looked for only where there is none yet.
             let near = [
-                repeat::retry(window, print),
                 churn::failing(window, print),
                 churn::one_answer(window, print),
+                churn::whatever_asked(window, print),
                 churn::same_question(window, print),
                 churn::put_aside(window, print),
                 churn::nothing_found(window, print),
@@ -301,6 +305,14 @@ impl Redundancy {
         self.seen.extend(best.map(|best| best.into_finding(step, print.index)));
     }
 
+    /// The cycle that the last steps are.
+    fn cycle(&self) -> Option<Finding> {
+        let cycle = cycle::cycle(&self.window)?;
+        let last = cycle.evidence.last().copied().unwrap_or_default();
+        let tools = cycle::tools(&self.window, cycle.period);
+        Some(cycle.into_finding(&Step { tool: Some(&tools), ..Step::default() }, last))
+    }
+
     /// The last round is complete: looks at it as part of a sequence.
     ///
     /// The steps of a cycle are no loops of their own, or one loop would have many names. While a cycle is under way,
@@ -311,11 +323,18 @@ impl Redundancy {
         }
         self.window.settle_last_round();
         let mut seen = std::mem::take(&mut self.seen);
-        if let Some(cycle) = cycle::cycle(&self.window) {
-            seen.retain(|finding| !may_be_part_of_cycle(finding) || finding.severity > cycle.severity);
-            let last = cycle.evidence.last().copied().unwrap_or_default();
-            let tools = cycle::tools(&self.window, cycle.period);
-            findings.push(cycle.into_finding(&Step { tool: Some(&tools), ..Step::default() }, last));
+        // What an agent says beside a call is no answer without one.
+        if self.window.called_in_last_round() {
+            seen.retain(|finding| finding.kind != Kind::Monologue);
+        }
+        keep_one_of_each_identity(&mut seen);
+        if let Some(cycle) = self.cycle() {
+            // Between two copies, what else is told of the step says more.
+            let is_told = |finding: &Finding| finding.severity == Severity::Loop && !is_told_once(finding);
+            if !(cycle.is_between_copies() && seen.iter().any(is_told)) {
+                seen.retain(|finding| !may_be_part_of_cycle(finding) || finding.severity > cycle.severity);
+                findings.push(cycle);
+            }
         }
         if cycle::is_under_way(&self.window) {
             // Of several, the strongest; the identity only settles which of equally strong ones it is.
@@ -331,6 +350,23 @@ impl Redundancy {
         findings.append(&mut seen);
         // The buffer is kept, so that a round without findings allocates nothing.
         self.seen = seen;
+    }
+}
+
+/// Calls of one round that are alike are one occurrence, so they are one finding: the strongest, whatever their order.
+fn keep_one_of_each_identity(seen: &mut Vec<Finding>) {
+    let weight = |finding: &Finding| (finding.severity, sighting::rank(finding.kind), finding.count);
+    let mut at = 1;
+    while at < seen.len() {
+        match seen[..at].iter().position(|finding| finding.identity == seen[at].identity) {
+            Some(known) => {
+                let other = seen.remove(at);
+                if weight(&other) > weight(&seen[known]) {
+                    seen[known] = other;
+                }
+            }
+            None => at += 1,
+        }
     }
 }
 

@@ -27,13 +27,20 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct ReplayRules {
     redundancy: Arc<Rules>,
-    ladder: Ladder,
+    /// `None`: nothing is done about loops.
+    ladder: Option<Ladder>,
 }
 
 impl ReplayRules {
     /// Compiles the settings.
     pub fn new(config: &DetectorsConfig) -> Self {
-        Self { redundancy: Rules::compile(&config.redundancy), ladder: config.ladder.clone() }
+        Self { redundancy: Rules::compile(&config.redundancy), ladder: Some(config.ladder.clone()) }
+    }
+
+    /// The same with another ladder, or with none: then loops are found and nothing is done about them.
+    #[must_use]
+    pub fn with_ladder(self, ladder: Option<Ladder>) -> Self {
+        Self { ladder, ..self }
     }
 
     /// A run from its first step on.
@@ -53,7 +60,7 @@ impl ReplayRules {
 pub struct Replay {
     detector: Redundancy,
     strikes: Strikes,
-    ladder: Ladder,
+    ladder: Option<Ladder>,
     /// Tokens and money of each step, to add up what was wasted.
     costs: Vec<StepCost>,
     report: Report,
@@ -131,7 +138,8 @@ impl Replay {
     }
 
     fn rule(&mut self, finding: Finding) {
-        let ruling = self.strikes.rule(&finding, &self.ladder);
+        let rungs = self.ladder.as_ref();
+        let ruling = self.strikes.rule(&finding, rungs.unwrap_or(&Ladder::default()));
         if finding.severity == Severity::Loop {
             for step in finding.evidence.iter().skip(finding.period) {
                 if let Some(cost) = self.costs.get_mut(*step) {
@@ -139,7 +147,7 @@ impl Replay {
                 }
             }
             let stopped = self.report.actions.last().is_some_and(|(_, action)| *action == Action::Reject);
-            if !stopped {
+            if rungs.is_some() && !stopped && ruling.action > Action::Warn {
                 self.report.actions.push((finding.step, ruling.action));
             }
         }

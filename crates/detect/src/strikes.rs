@@ -125,7 +125,7 @@ impl KnownLoop {
         let is_new = face.as_ref().is_none_or(|face| finding.severity > face.worst);
         if progress {
             self.strikes = self.strikes.saturating_sub(1);
-        } else if is_loop && self.found {
+        } else if is_loop && self.found && !finding.is_between_copies() {
             self.strikes = self.strikes.saturating_add(1);
         }
         if let Some(face) = face {
@@ -140,7 +140,7 @@ impl KnownLoop {
         }
         self.found |= is_loop;
         self.evidence.clone_from(&finding.evidence);
-        let action = if is_loop { ladder.rung(self.strikes) } else { Action::Warn };
+        let action = ladder.action(finding, self.strikes);
         Ruling { action, strikes: self.strikes, is_new }
     }
 }

@@ -224,6 +224,25 @@ fn many_threads_share_one_handle() {
     assert_eq!(allowed, 3, "however the threads interleave");
 }
 
+#[test]
+fn the_sentinel_decides_about_a_call_whose_outcomes_nobody_reports() {
+    let session = guard().session("s");
+    assert!(session.check("t0", None).allowed);
+    session.outcome(&Step::call("t0", "{}").answered("fine", None));
+    let allowed = (0..6).filter(|_| session.check("bash", Some(r#"{"command":"ls"}"#)).allowed).count();
+    assert_eq!(allowed, 3);
+}
+
+#[test]
+fn a_block_names_the_loop_as_the_finding_does() {
+    let session = guard().session("s");
+    let call = r#"{"command":"make"}"#;
+    for _ in 0..3 {
+        session.outcome(&Step::call("bash", call).answered("error: no rule to make target", None));
+    }
+    assert_eq!(session.check("bash", Some(call)).kind, Some(Kind::FailingRepeat));
+}
+
 proptest! {
     #[test]
     fn blocked_calls_never_change_what_others_get(calls in proptest::collection::vec(0_u8..3, 0..40)) {

@@ -93,9 +93,10 @@ impl Saved for Finding {
 }
 
 /// The names of all rules.
-const RULES: [&str; 28] = [
+const RULES: [&str; 30] = [
     "aside_row",
     "alike_words",
+    "blind_cycle",
     "canned_reply",
     "chant",
     "cycle",
@@ -122,6 +123,7 @@ const RULES: [&str; 28] = [
     "tool_down",
     "unknown_tool",
     "waiting_cycle",
+    "whatever_asked",
 ];
 
 #[cfg(test)]

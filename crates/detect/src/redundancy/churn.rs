@@ -20,6 +20,8 @@ const TOOL_DOWN: Rule = Rule::new("tool_down", Kind::Churn, 3, 3);
 const ANY_TOOL: Rule = Rule::new("failing_everywhere", Kind::Churn, 4, 5);
 /// Near-equal questions with one answer.
 const ONE_ANSWER: Rule = Rule::new("one_answer", Kind::Churn, 3, 4);
+/// Whatever is asked, one answer that tells something.
+const WHATEVER_ASKED: Rule = Rule::new("whatever_asked", Kind::Churn, 4, 6);
 /// Nearly the same change once more, with nothing to show for it.
 const SAME_CHANGE: Rule = Rule::new("same_change", Kind::Churn, 3, 4);
 /// Fewer words than this are alike by chance.
@@ -125,14 +127,35 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
         now,
         |print| print.may_change(now),
         |print| {
-            let same = print.tool == now.tool
-                && print.outcome.answers_as(&now.outcome)
-                && window.vocabulary.likeness(&print.words, &now.words) >= 0.8
-                && same_names(window, print, now);
-            Sight::same_if(same)
+            let alike = || {
+                window.vocabulary.likeness(&print.words, &now.words) >= 0.8 && same_names(window, print, now)
+            };
+            match print.outcome.answers_as(&now.outcome) {
+                // The very same question with another answer: it moves.
+                false if print.call == now.call => Sight::Other,
+                is_same => Sight::same_if(is_same && print.tool == now.tool && alike()),
+            }
         },
     );
     ONE_ANSWER.sight(|| identity(now.tool, now.outcome.result), now, steps)
+}
+
+/// Questions of one tool in a row that all get one answer to the letter, however different they are: a login page behind
+/// every address, the same hits for every query. A few words may answer many things.
+pub(super) fn whatever_asked(window: &Window, now: &Print) -> Option<Sighting> {
+    let facts = now.outcome.facts;
+    let asks =
+        now.form == Form::Call && !now.again && now.does.effect == Some(Effect::Read) && !now.does.notes;
+    let tells =
+        now.outcome.result != 0 && !facts.failed && !facts.empty && !facts.acknowledged && !facts.terse;
+    if !asks || !tells || now.does.moves || now.is_waiting() {
+        return None;
+    }
+    let steps = asked_in_a_row(window, now, |print| {
+        // The same question again is a repeat, and none of many.
+        if print.outcome.answers_as(&now.outcome) { Sight::same_if(!print.again) } else { Sight::Other }
+    });
+    WHATEVER_ASKED.sight(|| identity(now.tool, now.outcome.result), now, steps)
 }
 
 /// Nearly the same written to the same place, or run, in a row: a change that nothing looks at is none.
@@ -164,16 +187,8 @@ pub(super) fn nothing_found(window: &Window, now: &Print) -> Option<Sighting> {
     if now.form != Form::Call || !searches || !finds_nothing(now) {
         return None;
     }
-    let steps = occurrences(
-        recent(window, now),
-        now,
-        |print| print.may_change(now),
-        |print| match () {
-            () if print.tool != now.tool => Sight::Unrelated,
-            () if finds_nothing(print) => Sight::Same,
-            () => Sight::Other,
-        },
-    );
+    let steps =
+        asked_in_a_row(window, now, |print| if finds_nothing(print) { Sight::Same } else { Sight::Other });
     NOTHING_FOUND.sight(|| identity(now.tool, 2), now, steps)
 }
 
@@ -243,6 +258,20 @@ fn is_question(print: &Print) -> bool {
 fn attempts<'a>(window: &'a Window, now: &Print) -> impl Iterator<Item = &'a Print> + Clone + use<'a> {
     let reach = if now.outcome.facts.environmental { LONG_REACH } else { REACH };
     window.earlier(now).take(reach - 1).filter(|print| print.form == Form::Call)
+}
+
+/// Questions of one tool, one after the other, as long as nothing that they read is changed.
+fn asked_in_a_row(
+    window: &Window,
+    now: &Print,
+    sight: impl Fn(&Print) -> Sight,
+) -> impl Iterator<Item = usize> {
+    occurrences(
+        recent(window, now),
+        now,
+        |print| print.may_change(now),
+        move |print| if print.tool == now.tool { sight(print) } else { Sight::Unrelated },
+    )
 }
 
 fn recent<'a>(window: &'a Window, now: &Print) -> impl Iterator<Item = &'a Print> + Clone + use<'a> {

@@ -1,6 +1,6 @@
 //! A sequence of calls and results again and again: `cycle`, and `sweep`, which pages round.
 
-use crate::finding::{Kind, Severity};
+use crate::finding::{Finding, Kind, Severity};
 use crate::fingerprint::Fingerprint;
 use crate::redundancy::print::{Form, Print};
 use crate::redundancy::sighting::{Rule, Sighting};
@@ -11,9 +11,9 @@ const CYCLE: Rule = Rule::new("cycle", Kind::Cycle, 2, 3);
 const WAITING_CYCLE: Rule = Rule::new("waiting_cycle", Kind::StalePoll, 10, 20);
 /// One wrap over the same pages is the second time that they are read.
 const SWEEP: Rule = Rule::new("sweep", Kind::Sweep, 2, 2);
+/// Steps that are only acknowledged each time: what they do cannot be seen, so that the same again may be work.
+const BLIND_CYCLE: Rule = Rule::new("blind_cycle", Kind::Cycle, 4, 6);
 const MAX_PERIOD: usize = 8;
-/// Units of this many steps and more are long.
-const LONG: usize = 3;
 
 /// The last steps are copies of one unit of two to eight steps.
 pub(super) fn cycle(window: &Window) -> Option<Sighting> {
@@ -31,22 +31,24 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
             newest.clone().zip(newest.clone().skip(period)).take_while(|(a, b)| a.equals(b)).count();
         (matching >= period).then_some((period, matching))
     })?;
-    // Counted from where the sequence started. Of a short unit each copy is found once, when it is complete; of a long
-    // one the copy after two complete ones is found from its first step on: to wait for its end would be to watch
-    // several more steps that are known to be redundant.
-    if matching % period != 0 && period < LONG {
+    // Counted from where the sequence started. Of a short unit a copy counts when it is complete; of a long one the copy
+    // after two complete ones counts from its first step on: to wait for its end would be to watch several more steps
+    // that are known to be redundant.
+    let copies = 1 + if period < Finding::LONG { matching / period } else { matching.div_ceil(period) };
+    if matching % period != 0 && copies < CYCLE.looping {
         return None;
     }
-    let copies = matching.div_ceil(period) + 1;
     let unit = newest.clone().take(period);
-    let told_apart = unit.clone().any(|print| print.outcome.result != 0 && !print.outcome.facts.acknowledged);
     let transient = unit.clone().any(|print| print.outcome.facts.transient);
     let acts = unit.clone().any(|print| print.form == Form::Call);
-    if !told_apart || transient || !acts {
+    if transient || !acts {
         return None;
     }
-    let waiting = unit.clone().any(Print::is_waiting);
-    let rule = if waiting { WAITING_CYCLE } else { CYCLE };
+    let rule = match () {
+        () if unit.clone().any(Print::is_waiting) => WAITING_CYCLE,
+        () if unit.clone().any(tells_something) => CYCLE,
+        () => BLIND_CYCLE,
+    };
     let severity = rule.severity(copies)?;
     let mut evidence: Vec<usize> = newest.clone().take(period + matching).map(|print| print.index).collect();
     evidence.sort_unstable();
@@ -66,7 +68,13 @@ pub(super) fn tools(window: &Window, period: usize) -> String {
     names.join("`, `")
 }
 
-/// Whether the last steps repeat the ones before them: a unit has stood twice, and may be going on.
+/// Whether a result tells more than that a call was made.
+fn tells_something(print: &Print) -> bool {
+    print.outcome.result != 0 && !print.outcome.facts.acknowledged
+}
+
+/// Whether the last steps repeat the ones before them: a unit has stood twice, and may be going on. One whose steps are
+/// only acknowledged is told late, so that it stands for none of its repeats.
 pub(super) fn is_under_way(window: &Window) -> bool {
     let sequence = || window.sequence();
     let Some(last) = sequence().next().filter(|last| last.again) else { return false };
@@ -76,7 +84,7 @@ pub(super) fn is_under_way(window: &Window) -> bool {
         let mut compared = 0;
         let mut pairs = sequence().zip(sequence().skip(period)).take(period).inspect(|_| compared += 1);
         let equal = pairs.all(|(a, b)| a.equals(b));
-        equal && compared == period
+        equal && compared == period && sequence().take(period).any(tells_something)
     })
 }
 
@@ -92,7 +100,7 @@ pub(super) fn sweep(window: &Window, now: &Print) -> Option<Sighting> {
     }
     // Nearly every step is a page of its own: done, before anything is gathered.
     let is_page = |print: &&Print| print.tool == now.tool && print.shape == now.shape;
-    if window.earlier(now).filter(is_page).position(|print| print.equals(now))? + 1 < MIN_PAGES {
+    if window.earlier(now).filter(is_page).position(|print| print.equals(now))? + 1 < FEWEST {
         return None;
     }
     let mut pages: Vec<&Print> = Vec::new();
@@ -108,7 +116,11 @@ pub(super) fn sweep(window: &Window, now: &Print) -> Option<Sighting> {
     let back = 1 + pages.iter().skip(1).position(|print| print.equals(now))?;
     let agreed = pages.iter().zip(&pages[back..]).take_while(|(a, b)| a.equals(b)).count();
     let passage = &pages[agreed.min(back)..];
-    if back < MIN_PAGES || agreed < MIN_PAGES || agreed > back || !moves_one_way(&pages[..agreed]) {
+    // All of the pages again, back to back, are no second look, however few they are.
+    let all_again =
+        agreed == back && pages.get(1..agreed + back).is_some_and(|pages| window.ends_with(pages));
+    let fewest = if all_again { FEWEST } else { MIN_PAGES };
+    if back < fewest || agreed < fewest || agreed > back || !moves_one_way(&pages[..agreed]) {
         return None;
     }
     // Where the second passage starts, the numbers jump back.
@@ -122,8 +134,10 @@ pub(super) fn sweep(window: &Window, now: &Print) -> Option<Sighting> {
     Some(Sighting { rule: SWEEP, severity: Severity::Loop, count: 2, period: back, identity, evidence })
 }
 
-/// Fewer pages than this are a second look, not a sweep.
+/// Fewer pages than this may be a second look at some of them.
 const MIN_PAGES: usize = 3;
+/// One page is a repeat.
+const FEWEST: usize = 2;
 
 /// Whether one of the numbers in the arguments only grows, or only shrinks, over these steps.
 fn moves_one_way(newest_first: &[&Print]) -> bool {

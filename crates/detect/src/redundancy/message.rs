@@ -28,6 +28,9 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
             "one_answer" => {
                 format!("`{tool}` gave the same answer {count} times, however its arguments were varied")
             }
+            "whatever_asked" => {
+                format!("`{tool}` gave one answer {count} times in a row, whatever it was asked")
+            }
             "same_change" => {
                 format!(
                     "`{tool}` made nearly the same change {count} times, and nothing looked at it in between"
@@ -84,6 +87,7 @@ pub(super) fn prevented_by(rule: Rule) -> &'static str {
         Kind::Churn => match rule.name {
             "same_question" => "an order that names something new, or a change in between",
             "one_answer" => "another answer, or a question that names something else",
+            "whatever_asked" => "another answer",
             "same_change" => "another content, or a look at what was written",
             "put_aside" | "aside_row" => "a command that answers, or a successful change in between",
             "tool_down" => "another answer of the tool",

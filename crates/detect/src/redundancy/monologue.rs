@@ -24,7 +24,7 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
     if now.form != Form::Text || window.vocabulary.count(&now.words) == 0 {
         return None;
     }
-    let texts = || window.earlier(now).take(REACH);
+    let texts = || window.earlier(now).take(REACH).filter(|print| !print.narrates);
     let same = occurrences(texts(), now, |_| false, |print| Sight::same_if(says_the_same(print, now)));
     let near =
         occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(window, print, now, 0.9)));

@@ -51,6 +51,8 @@ pub(super) struct Print {
     pub(super) returned: bool,
     /// It is a text of a monologue that was found to be a loop.
     pub(super) talks: bool,
+    /// It is a text beside a call of the same round: what the agent does is the call.
+    pub(super) narrates: bool,
     /// Its words are no more than one or two.
     pub(super) terse: bool,
     /// Hash of the words that it answers: what somebody else said right before this text; 0 when nobody did.
@@ -90,6 +92,7 @@ saved!(Print {
     news,
     returned,
     talks,
+    narrates,
     terse,
     answers,
 });
@@ -119,6 +122,7 @@ impl Print {
             news: false,
             returned: false,
             talks: false,
+            narrates: false,
             terse: false,
             answers: 0,
         };
@@ -140,13 +144,10 @@ impl Print {
                 print.numbers = numbers(canonical);
                 print.does = CallFacts::read(tool, canonical, profile.and_then(|profile| profile.effect));
             });
-            // What a reader brings may talk about failures of others.
+            // What a reader brings may talk about failures of others. A few words about trouble that passes are its own.
             let facts = &mut print.outcome.facts;
-            if print.does.effect == Some(Effect::Read)
-                && !print.does.broad
-                && facts.failed
-                && !facts.failed_plainly
-            {
+            let is_own = facts.failed_plainly || (facts.transient && facts.brief);
+            if print.does.effect == Some(Effect::Read) && !print.does.broad && facts.failed && !is_own {
                 facts.failed = false;
                 facts.transient = false;
                 print.outcome.class = 0;

@@ -72,7 +72,8 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
     Sighting::strongest([steady, despite].into_iter().flatten())
 }
 
-/// Calls of tools that do not exist or are denied, whatever the arguments.
+/// Calls of tools that do not exist or are denied, whatever the arguments: of one tool, or of several in a row, which is
+/// guessing at names.
 pub(super) fn unknown_tool(window: &Window, now: &Print) -> Option<Sighting> {
     if now.form != Form::Call || !now.outcome.facts.unknown_tool {
         return None;
@@ -87,8 +88,20 @@ pub(super) fn unknown_tool(window: &Window, now: &Print) -> Option<Sighting> {
             () => Sight::Other,
         },
     );
-    let identity = || Fingerprint::of_bytes(b"unknown tool", &now.tool.to_le_bytes());
-    UNKNOWN_TOOL.sight(identity, now, steps)
+    let guesses = occurrences(
+        window.earlier(now),
+        now,
+        |_| false,
+        |print| match () {
+            () if print.form != Form::Call => Sight::Unrelated,
+            () if print.outcome.facts.unknown_tool => Sight::Same,
+            () => Sight::Other,
+        },
+    );
+    let of_this = || Fingerprint::of_bytes(b"unknown tool", &now.tool.to_le_bytes());
+    let of_any = || Fingerprint::of_bytes(b"unknown tool", b"");
+    let sightings = [UNKNOWN_TOOL.sight(of_this, now, steps), UNKNOWN_TOOL.sight(of_any, now, guesses)];
+    Sighting::strongest(sightings.into_iter().flatten())
 }
 
 /// Back-off after a transient failure: worth a word, never a loop.

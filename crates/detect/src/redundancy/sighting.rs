@@ -105,7 +105,7 @@ impl Sighting {
 }
 
 /// How well a kind names a loop when several fit the same step.
-const fn rank(kind: Kind) -> u8 {
+pub(super) const fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Chant => 9,
         Kind::UnknownTool => 8,
@@ -139,8 +139,8 @@ impl Sight {
 }
 
 /// The earlier occurrences that lead up to `now`, newest first: back to the first step that `cut` says no count
-/// crosses, or to another answer. Occurrences of one round count once, and a cut in the round of an occurrence counts
-/// as behind it, so that the order inside a round never matters.
+/// crosses, or to another answer. Occurrences of one round count once, by the first of them, and a cut in the round of an
+/// occurrence counts as behind it, so that the order inside a round never matters.
 pub(super) fn occurrences<'a>(
     earlier: impl Iterator<Item = &'a Print> + Clone,
     now: &Print,
@@ -160,9 +160,11 @@ pub(super) fn occurrences<'a>(
             match sight(print) {
                 Sight::Other => over = true,
                 Sight::Same if print.round != round => {
-                    over = rest.clone().take_while(|other| other.round == print.round).any(&cut);
+                    let beside = || rest.clone().take_while(|other| other.round == print.round);
+                    over = beside().any(&cut);
                     round = print.round;
-                    return (!over).then_some(print.index);
+                    let first = beside().filter(|other| sight(other) == Sight::Same).map(|other| other.index);
+                    return (!over).then(|| first.fold(print.index, usize::min));
                 }
                 Sight::Same | Sight::Unrelated => {}
             }

@@ -92,6 +92,18 @@ impl Window {
         self.prints.iter().any(|print| print.round != now.round && print.equals(now))
     }
 
+    /// Whether the agent called a tool in its last round.
+    pub(super) fn called_in_last_round(&self) -> bool {
+        let last = self.prints.back().map(|print| print.round);
+        let mut round = self.newest_first().take_while(|print| Some(print.round) == last);
+        round.any(|print| print.form == Form::Call)
+    }
+
+    /// Whether these are the last steps, newest first.
+    pub(super) fn ends_with(&self, newest_first: &[&Print]) -> bool {
+        self.sequence().zip(newest_first).all(|(a, b)| a.index == b.index)
+    }
+
     /// From this step on, counts start anew.
     pub(super) fn start_afresh(&mut self, index: usize) {
         self.fresh_from = index;
@@ -106,13 +118,19 @@ impl Window {
     }
 
     /// Puts the steps of the last round into an order of their own, so that the order of parallel calls never
-    /// matters to what is compared in sequence.
+    /// matters to what is compared in sequence. Words beside a call are no answer without one.
     pub(super) fn settle_last_round(&mut self) {
         let Some(round) = self.prints.back().map(|print| print.round) else { return };
         let size = self.prints.iter().rev().take_while(|print| print.round == round).count();
         if size > 1 {
             let from = self.prints.len() - size;
-            self.prints.make_contiguous()[from..].sort_unstable_by_key(|print| {
+            let steps = &mut self.prints.make_contiguous()[from..];
+            if steps.iter().any(|print| print.form == Form::Call) {
+                for print in &mut *steps {
+                    print.narrates = print.form == Form::Text;
+                }
+            }
+            steps.sort_unstable_by_key(|print| {
                 (print.call, print.outcome.result, print.outcome.class, print.outcome.facts.failed)
             });
         }

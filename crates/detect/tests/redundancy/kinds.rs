@@ -129,6 +129,21 @@ fn one_step_again_and_again_is_no_cycle() {
 fn moves_that_are_only_acknowledged_are_no_cycle() {
     let click = |what: &str| call("browser", &format!("{{\"action\":\"click\",\"on\":{what:?}}}"), "ok");
     assert_eq!(verdict(&times(3, &[click("next"), click("row")])), None);
+    let on_and_on = findings(&times(6, &[click("next"), click("row")]));
+    let first = on_and_on.iter().find(|finding| finding.severity == Severity::Loop).unwrap();
+    assert_eq!((first.kind, first.count, first.step), (Kind::Cycle, 6, 11), "not for ever, though");
+}
+
+#[test]
+fn calls_in_turns_that_are_only_acknowledged_are_told_with_every_repeat() {
+    let run = times(4, &[call("tool_a", r#"{"x":1}"#, "ok"), call("tool_b", r#"{"x":2}"#, "ok")]);
+    let found = findings(&run);
+    let told: Vec<usize> = found
+        .iter()
+        .filter(|finding| finding.severity == Severity::Loop)
+        .map(|finding| finding.step)
+        .collect();
+    assert_eq!(told, [5, 6, 7]);
 }
 
 #[test]
@@ -219,6 +234,30 @@ fn different_questions_with_one_answer_are_work() {
 }
 
 #[test]
+fn one_answer_at_length_to_whatever_is_asked_is_churn() {
+    let page = "Please log in to go on. Forgot your password? Ask your administrator.";
+    let ask = |n: usize| {
+        let topic = ["tides", "wool", "brass", "moss", "ferries", "granite"][n];
+        call("fetch_url", &format!("{{\"url\":\"https://docs.example.com/{topic}\"}}"), page)
+    };
+    let run: Vec<_> = (0..6).map(ask).collect();
+    let found = findings(&run);
+    let told: Vec<_> = found.iter().map(|finding| (finding.kind, finding.step, finding.severity)).collect();
+    let warning = |step| (Kind::Churn, step, Severity::Warning);
+    assert_eq!(told, [warning(3), warning(4), (Kind::Churn, 5, Severity::Loop)]);
+    let moves: Vec<_> = (0..6).map(|n| if n == 3 { read("a.rs", "fn a() {}") } else { ask(n) }).collect();
+    assert_ne!(verdict(&moves), Some(Severity::Loop), "five of them");
+}
+
+#[test]
+fn one_question_whose_answers_move_back_and_forth_is_no_churn() {
+    let run: Vec<_> = [3, 2, 3, 1, 3, 4, 3]
+        .map(|n| call("queue_length", r#"{"q":"x"}"#, &format!("queue: {n} jobs")))
+        .into();
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+#[test]
 fn the_same_words_in_another_order_are_the_same_words() {
     let run = ["I will now fix the bug.", "Now I will fix the bug.", "I will fix the bug now."].map(says);
     assert_eq!(loops(&run), [Kind::Monologue]);
@@ -290,6 +329,13 @@ fn two_contents_in_turns_in_other_files_are_work() {
 }
 
 #[test]
+fn files_without_a_dot_in_their_names_are_other_files_too() {
+    let run = [write("Makefile", "A"), write("Dockerfile", "B"), write("LICENSE", "A"), write("NOTICE", "B")];
+    assert_eq!(verdict(&run), None);
+    assert_eq!(verdict(&times(2, &[write("Makefile", "A"), write("Makefile", "B")])), Some(Severity::Loop));
+}
+
+#[test]
 fn edits_that_go_on_from_one_another_are_work() {
     let run = [edit("a.rs", "w", "x"), edit("a.rs", "x", "y"), edit("a.rs", "y", "z")];
     assert_eq!(verdict(&run), None);
@@ -309,6 +355,12 @@ fn page(number: usize) -> crate::script::Line {
 #[test]
 fn pages_read_again_from_the_start_are_a_sweep() {
     let run: Vec<_> = (1..=5).chain(1..=3).map(page).collect();
+    assert_eq!(loops(&run), [Kind::Sweep]);
+}
+
+#[test]
+fn two_pages_read_again_back_to_back_are_a_sweep() {
+    let run: Vec<_> = [1, 2, 1, 2].map(page).into();
     assert_eq!(loops(&run), [Kind::Sweep]);
 }
 
@@ -359,67 +411,6 @@ fn an_answer_that_says_it_is_not_done_makes_a_poll_of_any_call() {
 }
 
 #[test]
-fn the_same_words_three_times_are_a_monologue() {
-    assert_eq!(loops(&times(3, &[says("I will now fix the bug.")])), [Kind::Monologue]);
-}
-
-#[test]
-fn nearly_the_same_words_are_a_monologue_a_little_later() {
-    let run = [
-        "I will now look into the parser and fix the failing test for empty input",
-        "Now I will look into the parser and fix the failing test for the empty input",
-        "I will look into the parser now and fix the failing test for empty input",
-        "So now I will look into the parser and fix that failing test for empty input",
-    ]
-    .map(says);
-    assert_eq!(loops(&run), [Kind::Monologue]);
-}
-
-#[test]
-fn a_plan_that_goes_on_is_no_monologue() {
-    let run = [
-        "First the lexer needs a token for the empty string.",
-        "Next comes the parser, which has to accept it.",
-        "After that the printer should write it back.",
-        "Finally, the documentation deserves an example.",
-    ]
-    .map(says);
-    assert_eq!(verdict(&run), None);
-}
-
-#[test]
-fn what_another_agent_said_is_no_monologue() {
-    let run = ["Planner", "Coder", "Planner", "Coder"]
-        .map(|name| Line { role: Some(name), ..says("I will now fix the bug in it.") });
-    assert_eq!(verdict(&run), Some(Severity::Warning));
-}
-
-#[test]
-fn three_words_are_alike_by_chance() {
-    let run = ["Still working here.", "Here, still working.", "Working here still!", "Here still, working"];
-    assert_eq!(verdict(&run.map(says)), None);
-}
-
-#[test]
-fn like_words_about_new_results_are_no_monologue() {
-    let run: Vec<_> = ["today", "tomorrow", "again", "soon", "now"]
-        .iter()
-        .flat_map(|when| {
-            let says = says(&format!("I will look into the parser for errors {when}"));
-            [says, read(&format!("{when}.rs"), when)]
-        })
-        .collect();
-    assert_eq!(verdict(&run), None);
-}
-
-#[test]
-fn like_words_about_another_thing_each_time_are_no_monologue() {
-    let run = ["Skyfall", "Spectre", "Goldfinger", "Thunderball"]
-        .map(|movie| says(&format!("next I will look up where the movie {movie} can be seen")));
-    assert_eq!(verdict(&run), None);
-}
-
-#[test]
 fn pieces_of_code_that_look_alike_are_work() {
     let version = |name: &str| {
         says(&format!(
@@ -465,24 +456,6 @@ fn the_same_order_about_another_thing_is_work() {
 }
 
 #[test]
-fn words_between_new_results_are_no_monologue() {
-    let run: Vec<_> = (0..6)
-        .flat_map(|file| {
-            [
-                says("Let me look at the next file in the list now."),
-                read(&format!("{file}.rs"), &format!("{file}")),
-            ]
-        })
-        .collect();
-    assert_ne!(loops(&run), [Kind::Churn]);
-    assert!(
-        findings(&run)
-            .iter()
-            .all(|finding| finding.kind == Kind::Monologue || finding.severity == Severity::Warning)
-    );
-}
-
-#[test]
 fn a_chant_inside_one_answer_is_found_at_once() {
     let found = findings(&[says(&"I am checking the file now. ".repeat(30))]);
     assert_eq!((found[0].kind, found[0].severity, found[0].step), (Kind::Chant, Severity::Loop, 0));
@@ -514,10 +487,12 @@ fn a_missing_tool_is_one_loop_whatever_its_arguments() {
 }
 
 #[test]
-fn three_different_missing_tools_are_no_loop_yet() {
-    let run =
-        ["alpha", "beta", "gamma"].map(|tool| call(tool, "{}", &format!("Error: unknown tool '{tool}'")));
-    assert_eq!(verdict(&run), None);
+fn guessing_at_the_names_of_tools_is_a_loop_until_one_exists() {
+    let missing = |tool: &str| call(tool, "{}", &format!("Error: unknown tool '{tool}'"));
+    let guesses = ["alpha", "beta", "gamma"].map(missing);
+    assert_eq!(loops(&guesses), [Kind::UnknownTool]);
+    let [alpha, beta, gamma] = guesses;
+    assert_ne!(verdict(&[alpha, beta, read("a.rs", "fn a() {}"), gamma]), Some(Severity::Loop));
 }
 
 #[test]
@@ -533,24 +508,6 @@ fn the_same_write_again_is_a_repeat_whatever_it_answers() {
         .map(|size| call("append_file", r#"{"path":"log","text":"x"}"#, &format!("log has {size}00 lines")))
         .collect();
     assert_eq!(loops(&run), [Kind::Repeat]);
-}
-
-#[test]
-fn different_words_to_one_canned_reply_are_a_monologue() {
-    let texts = [
-        "Is there anything else that I should do?",
-        "Thank you for working with me on this.",
-        "It was a pleasure to explore the problem.",
-        "Should anything else come up, let me know.",
-        "Farewell, and all the best for the project.",
-        "As nothing remains, this concludes it.",
-    ];
-    let run = texts.map(|text| {
-        let mut line = says(text);
-        line.result = Some("Please go on.".into());
-        line
-    });
-    assert_eq!(loops(&run), [Kind::Monologue]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the redundancy detector must see, and above all what it must not.
 
 mod kinds;
+mod monologues;
 mod properties;
 mod reasons;
 mod script;

@@ -1,6 +1,6 @@
 //! From which occurrence on each rule warns and fires: one step earlier it must not.
 
-use loopbreaker::{Kind, Redundancy, RedundancyConfig, Severity, Status};
+use loopbreaker::{Action, Kind, Ladder, Redundancy, RedundancyConfig, Severity, Status, Strikes};
 
 use crate::script::{
     Line, call, edit, findings, findings_with, loops, read, says, sh, times, verdict, write,
@@ -84,11 +84,23 @@ fn a_long_cycle_is_found_with_each_step_of_its_third_copy() {
 }
 
 #[test]
-fn a_short_cycle_is_found_once_per_copy() {
+fn a_short_cycle_is_one_strike_per_copy_and_stays_stopped_between_two() {
+    use Action::{Hint, Reject, Throttle, Warn};
+    let (mut strikes, ladder) = (Strikes::default(), Ladder::default());
+    let found = findings(&times(7, &[read("a", "A"), read("b", "B")]));
+    let rulings: Vec<_> =
+        found.iter().skip(2).map(|finding| (finding.step, strikes.rule(finding, &ladder).action)).collect();
+    let (steps, actions): (Vec<_>, Vec<_>) = rulings.into_iter().unzip();
+    assert_eq!(steps, [4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+    assert_eq!(actions, [Hint, Hint, Warn, Throttle, Warn, Reject, Reject, Reject, Reject, Reject]);
+}
+
+#[test]
+fn a_short_cycle_counts_copies_that_are_complete() {
     let found = findings(&times(4, &[read("a", "A"), read("b", "B")]));
     let cycles = found.iter().filter(|finding| finding.kind == Kind::Cycle);
     let seen: Vec<_> = cycles.map(|cycle| (cycle.step, cycle.count)).collect();
-    assert_eq!(seen, [(3, 2), (5, 3), (7, 4)]);
+    assert_eq!(seen, [(3, 2), (5, 3), (6, 3), (7, 4)]);
 }
 
 #[test]

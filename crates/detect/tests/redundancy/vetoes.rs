@@ -297,6 +297,34 @@ fn our_own_block_does_not_feed_the_alarm() {
 }
 
 #[test]
+fn trouble_that_passes_is_back_off_without_a_status_too() {
+    for said in [
+        "HTTP 503 Service Unavailable",
+        "HTTP 429 Too Many Requests",
+        "Rate limit exceeded",
+        "Request timed out",
+        "Connection refused",
+        "Temporary failure in name resolution",
+        "requests.exceptions.ConnectionError: no answer",
+    ] {
+        let found = findings(&times(9, &[call("fetch", r#"{"url":"http://x"}"#, said)]));
+        assert!(found.iter().all(|finding| finding.kind == Kind::Retry), "{said}: {found:?}");
+        assert_eq!(found.len(), 7, "{said}");
+    }
+}
+
+#[test]
+fn a_fan_out_that_comes_again_is_one_occurrence_per_round_from_its_first_call_on() {
+    let run: Vec<_> = (0..3)
+        .flat_map(|round| times(6, &[sh("ls", "a b c")]).into_iter().map(move |line| line.round(round)))
+        .collect();
+    let found = findings(&run);
+    let told: Vec<_> =
+        found.iter().map(|finding| (finding.count, finding.onset, finding.evidence.clone())).collect();
+    assert_eq!(told, [(2, 0, vec![0, 6]), (3, 0, vec![0, 6, 12])]);
+}
+
+#[test]
 fn a_fan_out_inside_one_round_counts_once() {
     let run: Vec<_> = (0..6).map(|_| sh("ls", "a").round(0)).collect();
     assert_eq!(verdict(&run), None);
