@@ -99,7 +99,7 @@ pub(crate) fn each_part<'a>(
             visit(written::Part::Returned(Returned {
                 id: response.id,
                 tool: response.name,
-                result: response.response,
+                result: response.response.map(only_words),
                 failed: response.response.is_some_and(only_error),
                 is_data: true,
             }));
@@ -120,6 +120,23 @@ pub(crate) fn holds_results(parts: Json<'_>) -> bool {
             behind.trim_ascii_start().starts_with(':')
         })
     })
+}
+
+/// The words of a result that has nothing else: the API wants an object, and the SDKs put what a tool returned into one
+/// of these members. It is the result, as it is where a result may be a text.
+fn only_words(response: Json<'_>) -> Json<'_> {
+    let mut cursor = Cursor::new(response.get());
+    let mut walk = || -> Result<Option<Json<'_>>, Broken<'_>> {
+        cursor.open(b'{')?;
+        let is_wrapped =
+            cursor.has_element(b'}')? && matches!(&*cursor.key()?, "result" | "output" | "content");
+        if !is_wrapped {
+            return Ok(None);
+        }
+        let words = cursor.skip()?;
+        Ok((words.is_string() && !cursor.has_element(b'}')?).then_some(words))
+    };
+    walk().ok().flatten().unwrap_or(response)
 }
 
 /// Whether a result has nothing but an error, which is how the SDKs report one.

@@ -53,6 +53,22 @@ fn a_string_and_a_single_block_of_the_same_words_are_the_same_message() {
 }
 
 #[test]
+fn a_result_that_an_sdk_wraps_is_the_text_that_the_tool_gave() {
+    let read = |response: &str| {
+        let call = r#"{"role":"model","parts":[{"functionCall":{"name":"fetch","args":{}}}]}"#;
+        let result = format!(
+            r#"{{"role":"user","parts":[{{"functionResponse":{{"name":"fetch","response":{response}}}}}]}}"#
+        );
+        steps(Dialect::Gemini, format!(r#"{{"contents":[{call},{result}]}}"#).as_bytes())
+    };
+    let text = read(r#"{"result":"Error: 503"}"#);
+    assert!(text.contains("Error: 503") && !text.contains("result\""), "{text}");
+    assert_eq!(text, read(r#"{"output":"Error: 503"}"#));
+    let more = read(r#"{"result":"Error: 503","code":7}"#);
+    assert!(more.contains("code"), "{more}");
+}
+
+#[test]
 fn what_a_message_says_makes_its_digest() {
     let messages = [
         r#"{"role":"user","content":"a"}"#,
