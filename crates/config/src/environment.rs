@@ -1,5 +1,7 @@
 //! What the environment says above the config file: the switches of the semantic detector.
 
+use std::path::Path;
+
 use crate::Config;
 use crate::sections::semantic::SemanticBackend;
 use crate::units;
@@ -53,6 +55,11 @@ impl Config {
             self.semantic.timeout = timeout;
         }
         if let Some(path) = set("LOOP_EMBEDDING_MODEL_PATH") {
+            // A model is loaded at first need, which would be too late to learn that there is none.
+            if !Path::new(&path).exists() {
+                let wanted = "name a folder with model.onnx and tokenizer.json, or the .onnx file itself";
+                return Err(bad("LOOP_EMBEDDING_MODEL_PATH", path, wanted));
+            }
             self.semantic.model = Some(path);
         }
         if let Some(value) = set("LOOP_SIMILARITY_THRESHOLD") {
@@ -103,14 +110,14 @@ mod tests {
             ("LOOP_EMBEDDING_SIDECAR_TIMEOUT", "20ms"),
             ("LOOP_SIMILARITY_THRESHOLD", "0.8"),
             ("LOOP_INTERVENTION_MESSAGE", "stop it"),
-            ("LOOP_EMBEDDING_MODEL_PATH", "/models/mini"),
+            ("LOOP_EMBEDDING_MODEL_PATH", env!("CARGO_MANIFEST_DIR")),
         ])
         .unwrap();
         assert_eq!(config.semantic.backend, SemanticBackend::Sidecar);
         assert_eq!(config.semantic.sidecars, ["/run/a.sock", "/run/b.sock"]);
         assert_eq!(config.semantic.timeout, Duration::from_millis(20));
         assert_eq!(config.semantic.message.as_deref(), Some("stop it"));
-        assert_eq!(config.semantic.model.as_deref(), Some("/models/mini"));
+        assert_eq!(config.semantic.model.as_deref(), Some(env!("CARGO_MANIFEST_DIR")));
         let thresholds =
             (config.detectors.semantic.threshold, config.policies[0].semantic.unwrap().threshold);
         assert_eq!(thresholds, (0.8, 0.8));
@@ -130,9 +137,10 @@ mod tests {
             ("LOOP_EMBEDDING_SIDECAR_TIMEOUT", "fast"),
             ("LOOP_EMBEDDING_SIDECAR_TIMEOUT", "0ms"),
             ("LOOP_SIMILARITY_THRESHOLD", "1.5"),
+            ("LOOP_EMBEDDING_MODEL_PATH", "/nowhere/at/all"),
         ] {
             let told = with(&[(name, value)]).unwrap_err();
-            assert!(told.contains(name) && told.contains("write"), "{told}");
+            assert!(told.contains(name) && (told.contains("write") || told.contains("folder")), "{told}");
         }
     }
 }

@@ -39,7 +39,7 @@ fn a_whole_bundle_is_a_config() {
     let config = bundle();
     assert_eq!(config.notices, []);
     let [chat, webhooks] = &config.policies[..] else { panic!("{:?}", config.policies) };
-    let paths = [PathPattern::Exact("/v1/chat/completions".into()), PathPattern::Prefix("/v1/embed/".into())];
+    let paths = [PathPattern::Exact("/v1/chat/completions".into()), PathPattern::Prefix("/v1/embed".into())];
     assert_eq!(
         (&chat.selector.paths[..], &chat.selector.hosts[..]),
         (&paths[..], &["api.example.com".to_owned()][..])

@@ -92,7 +92,8 @@ fn requests(selector: &Selector) -> String {
     let places = paths.iter().map(|path| match path {
         PathPattern::Exact(path) => format!("to `{path}`"),
         PathPattern::Prefix(prefix) if prefix == "/" => "to every path".to_owned(),
-        PathPattern::Prefix(prefix) => format!("below `{prefix}`"),
+        PathPattern::Prefix(prefix) if prefix.ends_with('/') => format!("below `{prefix}`"),
+        PathPattern::Prefix(prefix) => format!("to `{prefix}` and below"),
         PathPattern::Dialects => "to the paths of OpenAI, Anthropic and Gemini".to_owned(),
     });
     let places: Vec<String> = places.collect();

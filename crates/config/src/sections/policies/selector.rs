@@ -37,8 +37,8 @@ pub struct Selector {
 pub enum PathPattern {
     /// One path.
     Exact(String),
-    /// What stands below a path: it ends with a slash, so that `/v1/` fits `/v1/messages` but neither `/v1` nor
-    /// `/v10/messages`.
+    /// A path and what stands below it: `/v1` fits `/v1` and `/v1/messages`, but not `/v10/messages`. With a slash at the
+    /// end only what stands below.
     Prefix(String),
     /// The paths of the dialects that are understood, wherever a route has put them.
     Dialects,
@@ -81,7 +81,13 @@ impl PathPattern {
         match self {
             Self::Exact(path) => path == subject.path,
             Self::Prefix(prefix) if prefix == "/" => true,
-            Self::Prefix(prefix) => subject.path.len() > prefix.len() && subject.path.starts_with(prefix),
+            Self::Prefix(prefix) => subject.path.strip_prefix(&**prefix).is_some_and(|rest| {
+                if prefix.ends_with('/') {
+                    !rest.is_empty()
+                } else {
+                    rest.is_empty() || rest.starts_with('/')
+                }
+            }),
             Self::Dialects => subject.is_dialect,
         }
     }
@@ -90,10 +96,7 @@ impl PathPattern {
 pub(super) fn read(value: Cursor<'_>) -> Read<Selector> {
     let mut fields = value.map()?;
     let exact = fields.optional("pathExact", |value| path(value).map(PathPattern::Exact));
-    let prefix = fields.optional("pathPrefix", |value| {
-        let prefix = path(value)?;
-        Ok(PathPattern::Prefix(if prefix.ends_with('/') { prefix } else { prefix + "/" }))
-    });
+    let prefix = fields.optional("pathPrefix", |value| path(value).map(PathPattern::Prefix));
     let dialects = fields.field("dialects", false, flag);
     let methods = fields.field("methods", Vec::new(), |value| some(value, method));
     let hosts = fields.field("hosts", Vec::new(), |value| some(value, host));
@@ -182,6 +185,15 @@ mod tests {
             assert!(!below.matches(&at(path)), "{path}");
         }
         assert!(with_path(PathPattern::Prefix("/".into())).matches(&at("/")));
+    }
+
+    #[test]
+    fn a_prefix_without_a_slash_at_its_end_fits_itself_too() {
+        let chat = with_path(PathPattern::Prefix("/v1/chat/completions".into()));
+        assert!(chat.matches(&at("/v1/chat/completions")) && chat.matches(&at("/v1/chat/completions/7")));
+        for path in ["/v1/chat", "/v1/chat/completionsx"] {
+            assert!(!chat.matches(&at(path)), "{path}");
+        }
     }
 
     #[test]
