@@ -341,10 +341,18 @@ impl Inner {
             Body::Text(text) => Some((earlier.id, Arc::clone(text))),
             Body::Vector(_) | Body::Elsewhere => None,
         };
+        let mut room = desk.room(limit).saturating_sub(1);
+        // When time is short the newest are compared; the others have their turn with the next delta. What was embedded
+        // too late for an earlier check costs nothing now.
+        let mut fits = |(_, text): &(u64, Arc<str>)| {
+            let is_free = desk.knows(text);
+            let fits = is_free || room > 0;
+            room -= usize::from(fits && !is_free);
+            fits
+        };
         let (ids, texts): (Vec<u64>, Vec<Arc<str>>) = [(said.id, Arc::clone(&said.excerpt))]
             .into_iter()
-            // When time is short the newest are compared; the others have their turn with the next delta.
-            .chain(candidates.iter().filter_map(unembedded).take(desk.room(limit).saturating_sub(1)))
+            .chain(candidates.iter().filter_map(unembedded).filter(|pair| fits(pair)))
             .unzip();
         let vectors = match desk.vectors(&texts, limit).await {
             Ok(vectors) => vectors,
@@ -418,7 +426,11 @@ impl Inner {
         if !believable(answer.max_similarity) {
             return Reading::nothing(How::Degraded(Degraded::Garbage));
         }
-        if answer.similarities.len() == said.earlier.len()
+        // A sidecar of another make may give no more than the largest one and how many. The literal rule asks for no
+        // more either: what it is about may have been said to another gateway.
+        if question.rule != Rule::Literal
+            && !answer.similarities.is_empty()
+            && answer.similarities.len() == said.earlier.len()
             && answer.similarities.iter().copied().all(believable)
         {
             let pairs = said.earlier.iter().map(Some).zip(answer.similarities);

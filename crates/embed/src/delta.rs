@@ -2,10 +2,12 @@
 
 use loopbreaker::{
     Effect, Outcome, RedundancyConfig, Role, Severity, Step, Upshot, asks_in_words, effect_of_call,
+    runs_a_command,
 };
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::phrases::out_of_quotes;
 use crate::reading::{How, Reading, Results, Rule};
 
 /// The newest deed of an agent: the calls of one round, or the words of an answer without any; and what came of it.
@@ -62,7 +64,12 @@ impl Delta {
                         self.say(Some(&unwrapped(args)));
                     } else {
                         self.rule = Rule::Intent;
-                        self.say(Some(args));
+                        // A command line is made of words that name things.
+                        if runs_a_command(tool, step.args) {
+                            self.say(Some(args));
+                        } else {
+                            self.say(Some(&out_of_quotes(args)));
+                        }
                     }
                     self.learn(step.result.and_then(|result| upshot(tool, step.args, result)));
                 } else if !self.has_calls {

@@ -41,11 +41,28 @@ struct Shared {
 
 struct Job {
     texts: Vec<Arc<str>>,
+    /// How many of them have to be embedded: what they cost.
+    cost: usize,
+    /// The same, as long as it is the asker's: 0 when the thread has begun, or the asker has given up.
+    claim: Arc<AtomicUsize>,
     /// Nobody waits for the vectors any longer than this.
     until: Instant,
     /// Nothing waited before it: it is tried whatever the pace, which may be an old one.
     is_alone: bool,
     answer: oneshot::Sender<Result<Vec<Vector>, Refusal>>,
+}
+
+/// Texts of somebody who waits. They count no longer than that: what is left of those who gave up would turn others
+/// away.
+struct Claim<'a> {
+    waiting: &'a AtomicUsize,
+    claim: Arc<AtomicUsize>,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.waiting.fetch_sub(self.claim.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
 }
 
 /// Why there is no vector.
@@ -105,6 +122,11 @@ impl Desk {
         self.shared.waiting.load(Ordering::Relaxed)
     }
 
+    /// Whether the vector of a text is there already: then it costs nothing.
+    pub(crate) fn knows(&self, text: &str) -> bool {
+        self.shared.vector_of(text).is_some()
+    }
+
     /// How many more texts can be embedded `within` that time. An idle desk takes one whatever its pace, or a slow
     /// first text would close it for good.
     pub(crate) fn room(&self, within: Duration) -> usize {
@@ -123,14 +145,17 @@ impl Desk {
             return Ok(vectors);
         }
         self.wake()?;
-        if texts.len() > self.room(within) {
+        let cost = texts.iter().filter(|text| !self.knows(text)).count();
+        if cost > self.room(within) {
             return Err(Refusal::Busy);
         }
         let (answer, answered) = oneshot::channel();
-        let is_alone = self.shared.waiting.fetch_add(texts.len(), Ordering::Relaxed) == 0;
-        let job = Job { texts: texts.to_vec(), until: Instant::now() + within, is_alone, answer };
+        let (waiting, claim) = (&self.shared.waiting, Arc::new(AtomicUsize::new(cost)));
+        let is_alone = waiting.fetch_add(cost, Ordering::Relaxed) == 0;
+        let (texts, until) = (texts.to_vec(), Instant::now() + within);
+        let job = Job { texts, cost, claim: Arc::clone(&claim), until, is_alone, answer };
+        let _claim = Claim { waiting, claim };
         if let Err(refused) = self.queue.try_send(job) {
-            self.shared.waiting.fetch_sub(texts.len(), Ordering::Relaxed);
             return Err(match refused {
                 TrySendError::Full(_) => Refusal::Busy,
                 TrySendError::Disconnected(_) => Refusal::Failed("the embedding thread has ended".to_owned()),
@@ -171,16 +196,17 @@ impl Shared {
         };
         let Ok(model) = self.model.get_or_init(load) else { return };
         while let Ok(first) = jobs.recv() {
+            let begin = |job: &Job| job.claim.swap(0, Ordering::Relaxed);
+            let mut begun = begin(&first);
             let mut batch = vec![first];
-            let mut texts = batch[0].texts.len();
-            while texts < BATCH
+            while begun < BATCH
                 && let Ok(job) = jobs.try_recv()
             {
-                texts += job.texts.len();
+                begun += begin(&job);
                 batch.push(job);
             }
             self.embed(model.as_ref(), batch);
-            self.waiting.fetch_sub(texts, Ordering::Relaxed);
+            self.waiting.fetch_sub(begun, Ordering::Relaxed);
         }
     }
 
@@ -221,7 +247,7 @@ impl Shared {
         let pace = Duration::from_micros(self.pace.load(Ordering::Relaxed));
         let (mut taken, mut ready) = (Vec::with_capacity(batch.len()), Instant::now());
         for job in batch.into_iter().filter(|job| !job.answer.is_closed()) {
-            let then = ready + pace * u32::try_from(job.texts.len()).unwrap_or(u32::MAX);
+            let then = ready + pace * u32::try_from(job.cost).unwrap_or(u32::MAX);
             if job.is_alone || then <= job.until {
                 ready = then;
                 taken.push(job);

@@ -1,5 +1,6 @@
 //! Vectors of the last texts of each tenant and session.
 
+mod clock;
 mod connection;
 mod list;
 mod memory;

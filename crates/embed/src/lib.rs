@@ -14,6 +14,7 @@ mod history;
 mod keyed;
 mod model;
 mod onnx_runtime;
+mod phrases;
 mod pooling;
 mod proto;
 mod pure_rust;

@@ -187,7 +187,7 @@ impl Reading {
     }
 
     /// From numbers alone, when it is not known which earlier delta each of them is about: as many as are similar may
-    /// be the ones with the same names.
+    /// be the ones with the same names. More than were heard here were said elsewhere.
     pub(crate) fn from_counts(
         question: &Question<'_>,
         max_similarity: f64,
@@ -197,10 +197,11 @@ impl Reading {
         let same = earlier.iter().filter(|earlier| earlier.has_same_names());
         let unchanged = earlier.iter().filter(|earlier| earlier.is_unchanged()).count();
         let asked = same.clone().filter(|earlier| earlier.same_order).count();
+        let unheard = similar.saturating_sub(earlier.len());
         let votes = Votes {
             max_similarity,
             similar,
-            same_intent: same.count().min(similar),
+            same_intent: (same.count() + unheard).min(similar),
             unchanged: unchanged.min(similar),
             asked: asked.min(similar),
         };
@@ -225,7 +226,11 @@ impl Votes {
             return;
         }
         self.similar += 1;
-        let Some(earlier) = earlier else { return };
+        let Some(earlier) = earlier else {
+            // It was said to another process: what it names is not known here, nor what came of it.
+            self.same_intent += 1;
+            return;
+        };
         self.unchanged += usize::from(earlier.is_unchanged());
         if earlier.has_same_names() {
             self.same_intent += 1;

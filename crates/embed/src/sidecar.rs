@@ -1,5 +1,6 @@
 //! The sidecar: the same comparison as a service of its own.
 
+mod authority;
 mod listener;
 mod metrics;
 mod options;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 
@@ -26,6 +28,7 @@ use crate::history::{HistoryError, open_history};
 use crate::proto::{DESCRIPTORS, EmbeddingServiceServer};
 use crate::reading::How;
 use crate::sidecars::SERVICE;
+use authority::AnyAuthority;
 use listener::Socket;
 use service::Service;
 
@@ -125,22 +128,28 @@ pub async fn serve_observed(
     }
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_service_status(SERVICE, tonic_health::ServingStatus::Serving).await;
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .map_err(|error| SidecarError::Ended(error.to_string()))?;
+    let described = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let undescribed = |error: tonic_reflection::server::Error| SidecarError::Ended(error.to_string());
+    let reflection = described().build_v1().map_err(undescribed)?;
+    // Python's client and older tools know no other.
+    let old_reflection = described().build_v1alpha().map_err(undescribed)?;
     let broken = |error: io::Error| SidecarError::Ended(error.to_string());
     let mut terminated = signal(SignalKind::terminate()).map_err(broken)?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(broken)?;
     let (socket, listener) = Socket::bind(&options.uds_path)?;
     on_ready(away.as_ref());
     let mut stop = ended.clone();
+    let incoming = UnixListenerStream::new(listener).map(|accepted| accepted.map(AnyAuthority::new));
     let server = Server::builder()
         .add_service(health_service)
         .add_service(reflection)
+        .add_service(old_reflection)
         .add_service(EmbeddingServiceServer::new(service).max_decoding_message_size(MAX_REQUEST))
-        .serve_with_incoming_shutdown(UnixListenerStream::new(listener), async move {
+        .serve_with_incoming_shutdown(incoming, async move {
             // It ends when it is told to, or with whoever would tell it.
             drop(stop.wait_for(|end| *end).await);
         });

@@ -14,11 +14,15 @@ use crate::{
 struct FirstWord {
     embedded: Arc<AtomicUsize>,
     delay: Duration,
+    /// From this text on it is fast.
+    recovers: Option<usize>,
 }
 
 impl Embedder for FirstWord {
     fn embed(&self, texts: &[&str]) -> Result<Vec<Embedding>, EmbedError> {
-        std::thread::sleep(self.delay);
+        if self.recovers.is_none_or(|recovers| self.embedded.load(Ordering::SeqCst) < recovers) {
+            std::thread::sleep(self.delay);
+        }
         self.embedded.fetch_add(texts.len(), Ordering::SeqCst);
         let vector = |text: &&str| {
             let mut vector = vec![0.0; 26];
@@ -201,6 +205,24 @@ async fn a_model_that_is_slow_never_makes_a_request_late() {
     assert!(started.elapsed() < Duration::from_millis(250), "{:?}", started.elapsed());
     let next = checker.check(&question("look, the logs again")).await;
     assert_eq!(next.how, How::Skipped(Skipped::Busy));
+}
+
+#[tokio::test]
+async fn what_was_embedded_too_late_for_one_check_is_there_for_the_next() {
+    let embedder = FirstWord { delay: Duration::from_millis(500), recovers: Some(2), ..FirstWord::default() };
+    let embedded = Arc::clone(&embedder.embedded);
+    let options = CheckerOptions { timeout: Duration::from_millis(200), ..CheckerOptions::default() };
+    let checker = Checker::with_embedder(options, Arc::new(embedder)).unwrap();
+    checker.check(&question("look at the logs again")).await;
+    let late = checker.check(&question("look again at those logs")).await;
+    assert_eq!(late.how, How::Degraded(Degraded::Timeout));
+    while embedded.load(Ordering::SeqCst) < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    // By the pace of before there is room for nothing but the new text.
+    let third = checker.check(&question("look, the logs again")).await;
+    assert_eq!((third.how, third.severity), (How::Embedded, Some(Severity::Loop)));
 }
 
 #[tokio::test]

@@ -128,6 +128,40 @@ async fn who_went_away_is_not_embedded() {
 }
 
 #[tokio::test]
+async fn who_gave_up_turns_nobody_away() {
+    let scene = scene();
+    let first = scene.ask("first", PLENTY);
+    scene.until_running(1).await;
+    let given_up = ["a", "b", "c"].map(|text| scene.ask(text, PLENTY));
+    scene.until(|scene| scene.desk.waiting() == 4).await;
+    for asker in given_up {
+        asker.abort();
+        drop(asker.await);
+    }
+    assert_eq!(scene.desk.waiting(), 1, "what is being embedded still takes its time");
+    first.abort();
+    drop(first.await);
+    assert_eq!(scene.desk.waiting(), 1, "whoever waits for it");
+    scene.go.send(()).unwrap();
+    scene.until(|scene| scene.desk.waiting() == 0).await;
+    assert_eq!(*scene.batches.lock().unwrap(), [1]);
+}
+
+#[tokio::test]
+async fn a_text_whose_vector_is_there_takes_no_room() {
+    let scene = scene();
+    scene.go.send(()).unwrap();
+    assert_eq!(scene.ask("known", PLENTY).await.unwrap(), Ok(1));
+    let first = scene.ask("first", PLENTY);
+    scene.until_running(2).await;
+    let (desk, texts) = (Arc::clone(&scene.desk), [Arc::from("known"), Arc::from("new")]);
+    let both = tokio::spawn(async move { desk.vectors(&texts, PLENTY).await.map(|vectors| vectors.len()) });
+    scene.until(|scene| scene.desk.waiting() == 2).await;
+    (0..2).for_each(|_| scene.go.send(()).unwrap());
+    assert_eq!((first.await.unwrap(), both.await.unwrap()), (Ok(1), Ok(2)));
+}
+
+#[tokio::test]
 async fn a_failure_or_a_panic_is_told_and_the_next_text_is_embedded() {
     let scene = scene();
     (0..3).for_each(|_| scene.go.send(()).unwrap());

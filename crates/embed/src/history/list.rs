@@ -3,6 +3,7 @@
 use loopbreaker::similarity;
 use redis::Script;
 
+use super::clock::{self, Clock};
 use super::connection::{Connection, Trouble};
 use super::tag::tag;
 use super::{Entry, History, HistoryError, HistoryLimits, Key, Neighbour, Pending, now_millis};
@@ -13,19 +14,26 @@ pub struct RedisList {
     connection: Connection,
     limits: HistoryLimits,
     script: Script,
+    clock: Clock,
 }
 
-/// Reads what is there and adds the new entry in one go, so that of two checks at once one sees the other.
+/// Reads what is there and adds the new entry in one go, so that of two checks at once one sees the other; nothing is
+/// added when nobody waits for it any longer. The server's time comes first in the answer.
 const EXCHANGE: &str = "
+local time = redis.call('TIME')
+local now, last = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(ARGV[4])
+local said = string.format('%.0f', now)
+if last > 0 and now > last then return { said } end
 local earlier = redis.call('LRANGE', KEYS[1], 0, ARGV[2] - 1)
 redis.call('LPUSH', KEYS[1], ARGV[1])
 redis.call('LTRIM', KEYS[1], 0, ARGV[2] - 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
+table.insert(earlier, 1, said)
 return earlier";
 
 impl RedisList {
     pub(super) fn new(connection: Connection, limits: HistoryLimits) -> Self {
-        Self { connection, limits, script: Script::new(EXCHANGE) }
+        Self { connection, limits, script: Script::new(EXCHANGE), clock: Clock::default() }
     }
 
     async fn ask(&self, key: Key<'_>, entry: Entry<'_>) -> Result<Vec<Neighbour>, HistoryError> {
@@ -33,12 +41,20 @@ impl RedisList {
         let (now, ttl) = (now_millis(), u64::try_from(self.limits.ttl.as_millis()).unwrap_or(u64::MAX));
         let mut call = self.script.key(name);
         call.arg(packed(entry, now)).arg(self.limits.size.max(1)).arg(ttl.min(u64::from(u32::MAX)));
+        let asked = clock::now();
+        call.arg(self.clock.until(self.limits.timeout));
         let earlier: Result<Vec<Vec<u8>>, Trouble> =
             self.connection.run(async |connection| call.invoke_async(connection).await).await;
         let earlier = earlier.map_err(|trouble| match trouble {
             Trouble::Gone(reason) => self.connection.unavailable(&reason),
             Trouble::Refused(error) => self.connection.unavailable(&error),
         })?;
+        let Some((said, earlier)) = earlier.split_first() else {
+            return Err(self.connection.unavailable(&"an empty answer"));
+        };
+        if let Some(said) = str::from_utf8(said).ok().and_then(|said| said.parse().ok()) {
+            self.clock.learn(asked, said);
+        }
         // The list lives as long as its newest entry; each entry has a time of its own.
         let young = |packed: &Unpacked| now.saturating_sub(packed.at) < ttl;
         let unpacked = earlier.iter().filter_map(|bytes| unpack(bytes)).filter(young);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::{RedisError, Script, Value, cmd};
 
+use super::clock::{self, Clock};
 use super::connection::{Connection, Trouble};
 use super::tag::{quoted, tag};
 use super::{Entry, History, HistoryError, HistoryLimits, Key, Neighbour, Pending};
@@ -21,6 +22,7 @@ struct Inner {
     connection: Connection,
     limits: HistoryLimits,
     script: Script,
+    clock: Clock,
     rebuilding: AtomicBool,
 }
 
@@ -30,9 +32,14 @@ const INDEX: &str = "loop:embeddings";
 const SPARE: usize = 32;
 
 /// Searches, adds and clears away in one go, so that of two checks at once one sees the other. Which entries are the
-/// newest is told by the time in their keys. The first number of the answer is 0, and 1 when the search failed.
+/// newest is told by the time in their keys. Nothing is added when nobody waits for it any longer. The first number of
+/// the answer is 0, and 1 when the search failed; then comes the server's time, or why it failed.
 const EXCHANGE: &str = "
-local size, ttl = tonumber(ARGV[5]), ARGV[6]
+local size, ttl, last = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[10])
+local now = redis.call('TIME')
+local millis = now[1] * 1000 + math.floor(now[2] / 1000)
+local answer = { 0, string.format('%.0f', millis) }
+if last > 0 and millis > last then return answer end
 local found = redis.pcall('FT.SEARCH', 'loop:embeddings', ARGV[1], 'PARAMS', '2', 'q', ARGV[2], 'RETURN', '2',
   'distance', 'prompt', 'LIMIT', '0', ARGV[7], 'DIALECT', '2')
 if found.err then return { 1, found.err } end
@@ -53,12 +60,10 @@ table.sort(entries, function(a, b)
   if a.time ~= b.time then return a.time > b.time end
   return a.unique > b.unique
 end)
-local now = redis.call('TIME')
 local key = KEYS[1] .. now[1] .. string.format('%06d', tonumber(now[2])) .. '-' .. ARGV[8]
 redis.call('HSET', key, 'tenant_id', ARGV[3], 'session_id', ARGV[4], 'vec', ARGV[2])
 if ARGV[9] ~= '' then redis.call('HSET', key, 'prompt', ARGV[9]) end
 redis.call('PEXPIRE', key, ttl)
-local answer = { 0 }
 for at, entry in ipairs(entries) do
   if at <= size then
     table.insert(answer, { entry.unique, entry.distance, entry.prompt })
@@ -69,8 +74,8 @@ return answer";
 
 impl RedisStack {
     pub(super) fn new(connection: Connection, limits: HistoryLimits) -> Self {
-        let inner =
-            Inner { connection, limits, script: Script::new(EXCHANGE), rebuilding: AtomicBool::new(false) };
+        let (script, clock, rebuilding) = (Script::new(EXCHANGE), Clock::default(), AtomicBool::new(false));
+        let inner = Inner { connection, limits, script, clock, rebuilding };
         Self { inner: Arc::new(inner) }
     }
 
@@ -94,18 +99,23 @@ impl RedisStack {
             .arg(ttl)
             .arg(nearest);
         call.arg(format!("{:016x}", entry.id)).arg(entry.prompt.unwrap_or_default());
+        let asked = clock::now();
+        call.arg(inner.clock.until(inner.limits.timeout));
         let answer: Result<Vec<Value>, Trouble> =
             inner.connection.run(async |connection| call.invoke_async(connection).await).await;
         let answer = answer.map_err(|trouble| match trouble {
             Trouble::Gone(reason) => inner.connection.unavailable(&reason),
             Trouble::Refused(error) => inner.connection.unavailable(&error),
         })?;
-        match answer.split_first() {
-            Some((Value::Int(0), neighbours)) => Ok(neighbours.iter().filter_map(neighbour).collect()),
-            Some((_, reason)) => {
-                Err(self.search_failed(&reason.first().map(text).unwrap_or_default(), entry))
+        match &answer[..] {
+            [Value::Int(0), said, neighbours @ ..] => {
+                if let Ok(said) = text(said).parse() {
+                    inner.clock.learn(asked, said);
+                }
+                Ok(neighbours.iter().filter_map(neighbour).collect())
             }
-            None => Err(inner.connection.unavailable(&"an empty answer")),
+            [_, reason, ..] => Err(self.search_failed(&text(reason), entry)),
+            _ => Err(inner.connection.unavailable(&"an empty answer")),
         }
     }
 

@@ -37,13 +37,17 @@ async fn say(checker: &Checker) -> Reading {
 }
 
 async fn ask(checker: &Checker, session: &str, text: &str) -> Reading {
+    ask_by(checker, session, text, Rule::Intent).await
+}
+
+async fn ask_by(checker: &Checker, session: &str, text: &str, rule: Rule) -> Reading {
     let question = Question {
         tenant: "acme",
         session,
         text,
         results: Results::Gave(7),
         threshold: 0.95,
-        rule: Rule::Intent,
+        rule,
         trace: None,
     };
     let started = Instant::now();
@@ -194,16 +198,24 @@ impl EmbeddingService for Liar {
 }
 
 async fn reading_of(answer: CheckLoopResponse) -> Reading {
+    let texts = ["look at the logs", "look at those logs"];
+    readings_of(answer, &texts, Rule::Intent).await.pop().unwrap()
+}
+
+/// What is made of each text when the sidecar answers the same to all of them.
+async fn readings_of(answer: CheckLoopResponse, texts: &[&str], rule: Rule) -> Vec<Reading> {
     let (_folder, socket) = folder();
     let incoming = UnixListenerStream::new(UnixListener::bind(&socket).unwrap());
     let service = EmbeddingServiceServer::new(Liar(answer));
     let server =
         tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming));
     let checker = checker(&[&socket]);
-    ask(&checker, "s", "look at the logs").await;
-    let reading = ask(&checker, "s", "look at those logs").await;
+    let mut readings = Vec::new();
+    for text in texts {
+        readings.push(ask_by(&checker, "s", text, rule).await);
+    }
     server.abort();
-    reading
+    readings
 }
 
 #[tokio::test]
@@ -237,6 +249,53 @@ async fn the_gateways_own_threshold_decides() {
         CheckLoopResponse { loop_detected: false, max_similarity: 0.96, ..CheckLoopResponse::default() };
     let reading = reading_of(above).await;
     assert_eq!((reading.severity, reading.similar_count), (Some(Severity::Warning), 1));
+}
+
+/// What a sidecar says that knows no more than the design document's three fields.
+fn three_fields(max_similarity: f64) -> CheckLoopResponse {
+    let similar_prompt = "look at the logs".to_owned();
+    CheckLoopResponse { loop_detected: true, max_similarity, similar_prompt, ..CheckLoopResponse::default() }
+}
+
+const LOGS: [&str; 3] = ["look at the logs", "look at those logs", "look at the logs again"];
+
+#[tokio::test]
+async fn by_the_literal_rule_one_similarity_is_a_loop_from_the_first_request_on() {
+    let answers = [
+        three_fields(0.99),
+        CheckLoopResponse { similar_count: 3, ..three_fields(0.99) },
+        CheckLoopResponse {
+            similar_count: 3,
+            similarities: vec![0.5, 0.99, 0.98, 0.97],
+            ..three_fields(0.99)
+        },
+    ];
+    for answer in answers {
+        for reading in readings_of(answer.clone(), &LOGS, Rule::Literal).await {
+            assert_eq!(reading.severity, Some(Severity::Loop), "{answer:?}: {reading:?}");
+        }
+    }
+    for reading in readings_of(three_fields(0.94), &LOGS, Rule::Literal).await {
+        assert_eq!(reading.severity, None, "{reading:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_similarity_alone_is_a_warning() {
+    for reading in readings_of(three_fields(0.99), &LOGS, Rule::Intent).await {
+        assert_eq!((reading.severity, reading.similar_count), (Some(Severity::Warning), 1));
+    }
+    let pages = ["open page 3 of the report", "open page 4 of the report"];
+    let other = readings_of(three_fields(0.99), &pages, Rule::Intent).await;
+    assert_eq!(other[1].severity, None, "what it was compared with was heard here, and named another page");
+}
+
+#[tokio::test]
+async fn two_similar_ones_with_unchanged_results_are_a_loop_by_their_number() {
+    let counted = CheckLoopResponse { similar_count: 2, ..three_fields(0.99) };
+    let severities: Vec<_> =
+        readings_of(counted, &LOGS, Rule::Intent).await.iter().map(|reading| reading.severity).collect();
+    assert_eq!(severities, [Some(Severity::Warning), Some(Severity::Warning), Some(Severity::Loop)]);
 }
 
 #[tokio::test]

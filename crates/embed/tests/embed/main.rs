@@ -4,6 +4,7 @@
 mod encrypted;
 mod engines;
 mod faults;
+mod foreign;
 mod proto;
 mod reference;
 mod server;

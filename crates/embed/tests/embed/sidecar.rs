@@ -234,6 +234,30 @@ async fn it_tells_how_it_is_and_what_it_can() {
 }
 
 #[tokio::test]
+async fn it_tells_what_it_can_to_older_clients_too() {
+    use tonic_reflection::pb::v1alpha::server_reflection_client::ServerReflectionClient;
+    use tonic_reflection::pb::v1alpha::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1alpha::server_reflection_response::MessageResponse;
+    use tonic_reflection::pb::v1alpha::{ServerReflectionRequest, ServerReflectionResponse};
+
+    let (_folder, socket) = folder();
+    let sidecar = Sidecar::start(&socket, &[]);
+    let symbol = "loopbreaker.embedding.v1.EmbeddingService".to_owned();
+    let request = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::FileContainingSymbol(symbol)),
+    };
+    let mut client = ServerReflectionClient::new(channel(&sidecar.socket));
+    let mut answers =
+        client.server_reflection_info(tokio_stream::iter([request])).await.unwrap().into_inner();
+    let answer: ServerReflectionResponse = answers.message().await.unwrap().unwrap();
+    assert!(
+        matches!(answer.message_response, Some(MessageResponse::FileDescriptorResponse(_))),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
 async fn the_socket_is_ours_alone_and_goes_with_the_sidecar() {
     let (_folder, socket) = folder();
     // Somebody died here.

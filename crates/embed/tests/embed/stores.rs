@@ -297,6 +297,36 @@ async fn a_server_that_is_frozen_holds_nobody_up() {
 }
 
 #[tokio::test]
+async fn what_a_frozen_server_was_asked_leaves_no_trace_when_nobody_waits_any_more() {
+    let (plain, stack) = (Redis::plain(), Redis::stack());
+    for (server, address) in [(&plain, plain.list()), (&stack, stack.hnsw())] {
+        let limits = HistoryLimits { timeout: Duration::from_millis(250), ..HistoryLimits::default() };
+        let store = open_history(&address, limits).unwrap();
+        let vector = at_distance(0.0);
+        let exchange = |id| {
+            store.exchange(Key { tenant: "a", session: "s" }, Entry { id, vector: &vector, prompt: None })
+        };
+        let started = Instant::now();
+        while store.prepare(WIDTH).await.is_err() || exchange(1).await.is_err() {
+            assert!(started.elapsed() < Duration::from_secs(10));
+        }
+        server.signal("STOP");
+        exchange(2).await.unwrap_err();
+        tokio::time::sleep(limits.timeout).await;
+        server.signal("CONT");
+        let started = Instant::now();
+        let neighbours = loop {
+            // Who fails asks again, and so does this.
+            if let Ok(neighbours) = exchange(2).await {
+                break neighbours;
+            }
+            assert!(started.elapsed() < Duration::from_secs(10));
+        };
+        assert!(!ids(&neighbours).contains(&2), "{address}: {neighbours:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_full_server_is_told_as_unavailable() {
     let server = Redis::plain_with(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]);
     let store = open_history(&server.list(), HistoryLimits::default()).unwrap();
