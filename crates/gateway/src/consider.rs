@@ -299,13 +299,50 @@ fn hear<'s>(
     caller: &Caller<'_>,
     case: &mut Case<'s>,
 ) {
-    // What does the body say?
+    read_body(shared, settings, looked, case, false);
+    let named = caller.session(&case.facts).map(|name| named_session(shared, case.tenant.key, name));
+    let owner = named.map_or(0, |key| key.0);
+    if case.inspection.as_ref().is_some_and(|inspection| inspection.is_of_another(owner)) {
+        // Another session has said the same: to this one all of it is new.
+        read_body(shared, settings, looked, case, true);
+    }
+    if let Some(inspection) = &mut case.inspection {
+        inspection.transcript.owner = Some(owner);
+    }
+    fault_injection(looked);
+    case.whose = whose(shared, caller, named, case);
+
+    // Which rules concern it, and what will it use?
+    let subject = Subject {
+        method: looked.method,
+        path: looked.path,
+        is_dialect: looked.dialect.is_some(),
+        host: looked.headers.get(hyper::header::HOST).and_then(|host| host.to_str().ok()),
+        tenant: &case.tenant.name,
+        model: case.model.as_deref(),
+    };
+    case.policies = settings.applied(&subject, case.today);
+    let bytes = looked.body.map_or(0, |body| body.len() as u64);
+    let tokens = estimate_tokens(bytes, case.facts.max_output_tokens, case.facts.choices);
+    case.estimate = Estimate { input: tokens.input, tokens: tokens.total(), money_micros: 0 };
+    let has_budgets = case.policies.iter().any(|applied| !applied.policy.budgets.is_empty());
+    if let Some(dialect) = looked.dialect.filter(|_| has_budgets) {
+        case.estimate.money_micros =
+            settings.prices.cost(family(dialect), case.model.as_deref(), &tokens).micros;
+    }
+    case.charges = Charges::of(&case.policies, &keys(looked, case, ""), case.estimate);
+}
+
+/// What does the body say, and what of it is new? From the start, where what is known of it is not to be used.
+fn read_body(shared: &Shared, settings: &Settings, looked: &Looked<'_>, case: &mut Case<'_>, anew: bool) {
     let reader = Reader {
         tenant: case.tenant.key,
         rules: &settings.rules,
         transcripts: &shared.transcripts,
         fingerprint: settings.counts_requests,
+        anew,
     };
+    (case.heard, case.delta) = (Vec::new(), Delta::default());
     let (heard, delta, is_kept) = (&mut case.heard, &mut case.delta, shared.journal().is_some());
     let mut tell = |position: usize, step: &Step<'_>| {
         if is_kept {
@@ -332,28 +369,6 @@ fn hear<'s>(
         None if looked.dialect.is_some() => case.degraded.insert(Part::Body),
         None => {}
     }
-    fault_injection(looked);
-    case.whose = whose(shared, caller, case);
-
-    // Which rules concern it, and what will it use?
-    let subject = Subject {
-        method: looked.method,
-        path: looked.path,
-        is_dialect: looked.dialect.is_some(),
-        host: looked.headers.get(hyper::header::HOST).and_then(|host| host.to_str().ok()),
-        tenant: &case.tenant.name,
-        model: case.model.as_deref(),
-    };
-    case.policies = settings.applied(&subject, case.today);
-    let bytes = looked.body.map_or(0, |body| body.len() as u64);
-    let tokens = estimate_tokens(bytes, case.facts.max_output_tokens, case.facts.choices);
-    case.estimate = Estimate { input: tokens.input, tokens: tokens.total(), money_micros: 0 };
-    let has_budgets = case.policies.iter().any(|applied| !applied.policy.budgets.is_empty());
-    if let Some(dialect) = looked.dialect.filter(|_| has_budgets) {
-        case.estimate.money_micros =
-            settings.prices.cost(family(dialect), case.model.as_deref(), &tokens).micros;
-    }
-    case.charges = Charges::of(&case.policies, &keys(looked, case, ""), case.estimate);
 }
 
 /// What is thought of the request, read top to bottom.
@@ -472,11 +487,15 @@ fn sent<'r>(looked: &'r Looked<'_>, case: &'r Case<'_>, session: &'r str) -> Sen
     }
 }
 
+/// The session of a tenant that its client has this name for.
+fn named_session(shared: &Shared, tenant: u128, name: &str) -> SessionKey {
+    SessionKey(shared.secret.hash("session", &[&tenant.to_le_bytes(), name.as_bytes()]))
+}
+
 /// How the session is found: by the client's name for it, by what was said, else by who calls.
-fn whose(shared: &Shared, caller: &Caller<'_>, case: &mut Case<'_>) -> Whose {
+fn whose(shared: &Shared, caller: &Caller<'_>, named: Option<SessionKey>, case: &mut Case<'_>) -> Whose {
     let tenant = case.tenant.key;
-    if let Some(name) = caller.session(&case.facts) {
-        let key = SessionKey(shared.secret.hash("session", &[&tenant.to_le_bytes(), name.as_bytes()]));
+    if let Some((key, name)) = named.zip(caller.session(&case.facts)) {
         // A name that cannot stand in a header is not told, and neither is it lost.
         let can_be_told = HeaderValue::from_str(name).is_ok();
         return Whose::Named { key, name: if can_be_told { name.into() } else { session_name(key) } };

@@ -36,6 +36,8 @@ pub(crate) struct Reader<'s> {
     pub(crate) transcripts: &'s Transcripts,
     /// Whether the body's fingerprint is wanted: it costs about as much as all the rest.
     pub(crate) fingerprint: bool,
+    /// Whether it is read from the start, whatever is known of it: that was another session's.
+    pub(crate) anew: bool,
 }
 
 impl Reader<'_> {
@@ -47,7 +49,7 @@ impl Reader<'_> {
         tell: &mut Tell<'_>,
     ) -> Result<Inspection, Unreadable> {
         let hash = PrefixHash::new(self.tenant, body);
-        let kept = self.transcripts.take_by_prefix(&hash, body);
+        let kept = if self.anew { None } else { self.transcripts.take_by_prefix(&hash, body) };
         let mark = kept.as_ref().and_then(|kept| Some(&kept.place.as_ref()?.mark));
         let mut messages = Vec::new();
         let mut reading = read_request(dialect, body, mark, &mut |message| messages.push(message))?;
@@ -117,6 +119,7 @@ impl Reader<'_> {
         let fresh = || Transcript {
             tip: 0,
             anchor: None,
+            owner: None,
             canonical: 0,
             recent: Recent::default(),
             loops: LoopState::new(self.rules),
@@ -128,7 +131,8 @@ impl Reader<'_> {
             transcript.loops.hear(messages, tell);
             return transcript;
         }
-        for (link, index) in links.iter().rev().take(MAX_LOOK_BACK) {
+        let look_back = if self.anew { 0 } else { MAX_LOOK_BACK };
+        for (link, index) in links.iter().rev().take(look_back) {
             if let Some(mut known) = self.transcripts.take(*link) {
                 known.loops.hear(&messages[index + 1..], tell);
                 // The bytes are others, so their hashes are worth nothing.
@@ -149,6 +153,12 @@ impl Reader<'_> {
 }
 
 impl Inspection {
+    /// Whether this is of one session and goes on from what another one said. What the provider keeps for a client is
+    /// its own, whatever it calls itself.
+    pub(crate) fn is_of_another(&self, owner: u128) -> bool {
+        self.thread.is_none() && self.transcript.owner.is_some_and(|known| known != owner)
+    }
+
     /// Keeps the transcript for the next request, and gives a copy back where that may name the answer instead of
     /// repeating what led to it.
     pub(crate) fn keep(self, transcripts: &Transcripts, answers_are_named: bool) -> Option<Box<Transcript>> {

@@ -88,9 +88,9 @@ impl Judge<'_> {
         let action = if finding.severity < Severity::Loop || finding.kind == Kind::Retry {
             Action::Warn
         } else if let Some(past) = past {
-            past.temper(config.ladder.rung(past.strikes_of(ruled)))
+            past.temper(config.ladder.action(finding, past.strikes_of(ruled)))
         } else {
-            config.ladder.rung(ruled.strikes)
+            config.ladder.action(finding, ruled.strikes)
         };
         let count = RequestCount { count: finding.count as u32, fires: true };
         let left = match past.map(|past| past.after) {

@@ -100,11 +100,11 @@ impl Worker {
             Some(reading)
         };
         if let Some(reading) = reading {
-            self.weigh(settings, case, &reading);
+            self.weigh(settings, case, &reading, is_literal);
         }
     }
 
-    fn weigh(&self, settings: &Settings, case: &mut Case<'_>, reading: &Reading) {
+    fn weigh(&self, settings: &Settings, case: &mut Case<'_>, reading: &Reading, is_literal: bool) {
         let metrics = &self.shared.telemetry.metrics;
         match reading.how {
             How::Degraded(_) => {
@@ -118,7 +118,13 @@ impl Worker {
         for applied in &case.policies {
             let Some(policy) = applied.policy.policy.semantic else { continue };
             let has_redundancy = applied.policy.policy.tool_loops.is_some();
-            let Some(severity) = case.delta.severity(reading, has_redundancy) else { continue };
+            let severity = if is_literal {
+                // The literal rule asks for nothing but the similarity.
+                reading.severity
+            } else {
+                case.delta.severity(reading, has_redundancy)
+            };
+            let Some(severity) = severity else { continue };
             if reading.max_similarity <= policy.threshold {
                 continue;
             }

@@ -95,7 +95,11 @@ impl Settling {
         self.record.is_cut = is_cut;
         let chanted: Option<Chant> = match end {
             End::Cut(chant) => Some(chant),
-            End::Complete | End::ClientGone | End::Broken => chant,
+            // A stream was watched while it passed; another answer is whole only now.
+            End::Complete | End::ClientGone | End::Broken => chant.or_else(|| {
+                let text = answer.as_ref().filter(|_| !self.record.stream && !self.chants.is_empty())?;
+                Chant::of(&text.text)
+            }),
         };
         if let Some(chant) = &chanted {
             let notes = std::mem::take(&mut self.chants);

@@ -23,6 +23,9 @@ pub(crate) struct Transcript {
     pub(crate) tip: u128,
     /// The chain's first link.
     pub(crate) anchor: Option<u128>,
+    /// The session that its client names, 0 where it names none; `None` for a transcript that is new. Two sessions that
+    /// say the same are two.
+    pub(crate) owner: Option<u128>,
     /// Hash over the canonical form of its messages.
     pub(crate) canonical: u128,
     /// Its last messages.
@@ -301,8 +304,8 @@ impl Shard {
 impl Transcript {
     /// A copy that is not tied to the bytes of a request.
     pub(crate) fn without_place(&self) -> Self {
-        let Self { tip, anchor, canonical, recent, .. } = *self;
-        Self { tip, anchor, canonical, recent, loops: self.loops.clone(), place: None }
+        let Self { tip, anchor, owner, canonical, recent, .. } = *self;
+        Self { tip, anchor, owner, canonical, recent, loops: self.loops.clone(), place: None }
     }
 
     /// What another process needs to go on from here, as bytes: hashes, and the open calls of the newest answer. Nothing
@@ -310,6 +313,7 @@ impl Transcript {
     pub(crate) fn save(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.anchor.save(&mut bytes);
+        self.owner.save(&mut bytes);
         self.recent.save(&mut bytes);
         self.loops.save(&mut bytes);
         if bytes.len() > Self::MAX_CARRIED { Vec::new() } else { bytes }
@@ -321,6 +325,7 @@ impl Transcript {
         Some(Self {
             tip: key,
             anchor: Saved::load(bytes)?,
+            owner: Saved::load(bytes)?,
             canonical: 0,
             recent: Saved::load(bytes)?,
             loops: LoopState::load(bytes, rules)?,
@@ -381,6 +386,7 @@ mod tests {
         Box::new(Transcript {
             tip,
             anchor: None,
+            owner: None,
             canonical: 0,
             recent: Recent::default(),
             loops,

@@ -21,7 +21,8 @@ impl Desk {
     }
 
     fn read(&self, tenant: u128, body: &str) -> Inspection {
-        let reader = Reader { tenant, rules: &self.rules, transcripts: &self.transcripts, fingerprint: true };
+        let (rules, transcripts) = (&self.rules, &self.transcripts);
+        let reader = Reader { tenant, rules, transcripts, fingerprint: true, anew: false };
         reader.read(Dialect::Chat, body.as_bytes(), &mut |_, _| ()).unwrap()
     }
 

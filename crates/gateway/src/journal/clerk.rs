@@ -109,7 +109,7 @@ impl Clerk {
             (run.round, run.parent) = (step.round, run.newest);
         }
         let log = run.log(who, (step.position, id), step.thought.as_deref(), tool, args, (status, output));
-        self.note(who, log);
+        self.observatory.note(who.arrival(log));
     }
 
     fn answered(&mut self, who: &Who, answered: &Answered) {
@@ -145,22 +145,26 @@ impl Clerk {
         }
         let excess = run.open.len().saturating_sub(MAX_OPEN);
         run.open.drain(..excess);
-        let first = logs.first().map(|log| log.meta.trace_id);
+        // Calls of one round share what it used; the first of them carries it.
+        let mut usage = (answered.tokens > 0 || answered.cost_micros > 0).then(|| Usage {
+            tenant: Arc::clone(&who.tenant),
+            session: who.session.to_string(),
+            trace_id: logs.first().map(|log| log.meta.trace_id),
+            model: who.model.as_deref().map(str::to_owned),
+            tokens: answered.tokens,
+            cost_usd: answered.cost_micros as f64 / 1e6,
+        });
         for mut log in logs {
             if answered.is_given_again {
                 log.extensions.insert("cache".to_owned(), Value::from("hit"));
             }
-            self.note(who, log);
+            match usage.take() {
+                Some(usage) => self.observatory.note_with_usage(who.arrival(log), usage),
+                None => self.observatory.note(who.arrival(log)),
+            };
         }
-        if answered.tokens > 0 || answered.cost_micros > 0 {
-            self.observatory.note_usage(Usage {
-                tenant: Arc::clone(&who.tenant),
-                session: who.session.to_string(),
-                trace_id: first,
-                model: who.model.as_deref().map(str::to_owned),
-                tokens: answered.tokens,
-                cost_usd: answered.cost_micros as f64 / 1e6,
-            });
+        if let Some(usage) = usage {
+            self.observatory.note_usage(usage);
         }
     }
 
@@ -175,7 +179,7 @@ impl Clerk {
         (run.round, run.parent) = (None, run.newest);
         let why = format!("{}: {}", refused.code, refused.message);
         let log = run.log(who, (refused.position, id), None, None, None, (Status::Skipped, Some(why)));
-        self.note(who, log);
+        self.observatory.note(who.arrival(log));
     }
 
     fn judged(&mut self, who: &Who, judged: Judged) {
@@ -200,10 +204,11 @@ impl Clerk {
             message: thought.message,
         });
     }
+}
 
-    fn note(&self, who: &Who, log: DecisionLog) {
-        let session = Some(who.session.to_string());
-        self.observatory.note(Arrival { tenant: Arc::clone(&who.tenant), session, log });
+impl Who {
+    fn arrival(&self, log: DecisionLog) -> Arrival {
+        Arrival { tenant: Arc::clone(&self.tenant), session: Some(self.session.to_string()), log }
     }
 }
 
