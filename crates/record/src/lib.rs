@@ -28,6 +28,6 @@ pub use builder::Builder;
 pub use log::{Action, Cognition, Control, DecisionLog, Identity, Interrupt, Meta, StateDelta, Status};
 pub use moment::Moment;
 pub use rejection::{Rejection, Violation};
-pub use schema::json_schema;
+pub use schema::{json_schema, json_schema_of_all};
 pub use trace_id::TraceId;
 pub use version::{UnknownFields, Version, Versions};

@@ -197,10 +197,13 @@ impl DecisionLog {
     /// Dollars of one session.
     pub const MAX_COST: f64 = 1e12;
 
-    /// What makes two logs the same: every field, whatever their order and spacing was.
+    /// What makes two logs the same: every field, whatever their order and spacing was, also inside of `tool_input`.
     pub fn content(&self) -> Fingerprint {
+        let input = self.action.tool_input.as_ref();
+        let input = input.map(|input| Fingerprint::of_document(input.as_bytes()).to_string());
+        let action = Action { tool_input: input, ..self.action.clone() };
         // A log holds text keys and finite numbers only, which can always be written.
-        Fingerprint::of_document(&serde_json::to_vec(self).unwrap_or_default())
+        Fingerprint::of_document(&serde_json::to_vec(&Self { action, ..self.clone() }).unwrap_or_default())
     }
 
     /// Whether the agent asks for a person.

@@ -71,6 +71,11 @@ impl Versions {
         self.versions.last()
     }
 
+    /// Every version that is accepted, the oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Version> {
+        self.versions.iter()
+    }
+
     /// What is accepted, as a range of semantic versions.
     pub fn range(&self) -> String {
         match (self.versions.first(), self.versions.last()) {

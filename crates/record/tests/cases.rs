@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use loopbreaker_record::{DecisionLog, Versions, json_schema};
+use loopbreaker_record::{DecisionLog, Versions, json_schema, json_schema_of_all};
 use regex_automata::meta::Regex;
 use serde_json::Value;
 
@@ -56,6 +56,41 @@ fn refused_logs_get_their_answer_and_do_not_fit_the_schema() {
     }
 }
 
+#[test]
+fn the_schema_of_all_versions_accepts_and_refuses_what_the_observatory_does() {
+    let schema = json_schema_of_all(Versions::builtin());
+    for (name, log, _) in cases("accepted") {
+        assert!(fits(&log, &schema, &schema), "{name}");
+    }
+    for (name, log, _) in cases("rejected") {
+        assert!(!fits(&log, &schema, &schema), "{name}");
+    }
+}
+
+#[test]
+fn a_strict_version_is_strict_in_the_schema_of_all_versions() {
+    let schema = json_schema_of_all(Versions::builtin());
+    let mut log = schema["examples"][0].clone();
+    for (version, is_strict) in [("1.0.0", true), ("v1.2.3-rc.1", true), ("2.0.0", false), ("3.0.0", true)] {
+        log["identity"]["capability_version"] = version.into();
+        log["meta"]["mood"] = "good".into();
+        assert_eq!(fits(&log, &schema, &schema), !is_strict, "{version}");
+        assert_eq!(DecisionLog::from_value(log.clone()).is_err(), is_strict, "{version}");
+    }
+}
+
+#[test]
+fn the_example_of_a_schema_is_a_log_that_fits_it() {
+    let versions = Versions::builtin();
+    let each = versions.iter().map(json_schema);
+    for schema in each.chain([json_schema_of_all(versions)]) {
+        let example = &schema["examples"][0];
+        assert!(fits(example, &schema, &schema), "{example}");
+        assert!(DecisionLog::from_value(example.clone()).is_ok(), "{example}");
+        assert!(!schema["description"].as_str().unwrap().contains("```"), "it is no place for Rust");
+    }
+}
+
 /// Whether a value fits a schema, by the keywords that ours uses.
 fn fits(value: &Value, schema: &Value, root: &Value) -> bool {
     let Some(keywords) = schema.as_object() else { return schema.as_bool().unwrap() };
@@ -90,7 +125,16 @@ fn fits(value: &Value, schema: &Value, root: &Value) -> bool {
         "pattern" => {
             value.as_str().is_none_or(|text| Regex::new(says.as_str().unwrap()).unwrap().is_match(text))
         }
-        "$schema" | "$defs" | "title" | "description" | "format" | "default" | "contentMediaType" => true,
+        "if" => {
+            let then = if fits(value, says, root) { "then" } else { "else" };
+            schema.get(then).is_none_or(|schema| fits(value, schema, root))
+        }
+        "propertyNames" => value
+            .as_object()
+            .is_none_or(|fields| fields.keys().all(|name| fits(&Value::from(name.as_str()), says, root))),
+        // Two of them are looked at with `if`.
+        "then" | "else" | "$schema" | "$defs" | "examples" | "title" | "description" | "format"
+        | "default" | "contentMediaType" => true,
         unknown => panic!("the schema uses {unknown}, which this test does not check"),
     })
 }

@@ -232,6 +232,16 @@ fn order_and_spacing_do_not_change_the_content() {
 }
 
 #[test]
+fn the_content_of_an_input_is_its_value() {
+    let content = |input: serde_json::Value| {
+        DecisionLog::from_value(with("action", "tool_input", input)).unwrap().content()
+    };
+    assert_eq!(content(json!({ "b": 1, "a": 2 })), content(json!(r#"{ "b": 1.0, "a": 2 }"#)));
+    assert_ne!(content(json!({ "b": 1 })), content(json!({ "b": 2 })));
+    assert_ne!(content(json!({})), content(json!("")));
+}
+
+#[test]
 fn the_registry_has_the_fields_of_the_types() {
     let version = Versions::builtin().newest().unwrap();
     let schema = crate::json_schema(version);
