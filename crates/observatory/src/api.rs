@@ -8,6 +8,7 @@ mod orders;
 mod policies;
 mod query;
 mod reply;
+mod results;
 mod shapes;
 mod stream;
 

@@ -1,10 +1,12 @@
 //! The running thresholds as JSON: shown, and changed whole or not at all.
 
 use loopbreaker::{
-    DetectorsConfig, Effect, EntropyConfig, RedundancyConfig, SemanticConfig, SentinelConfig, SentinelLimit,
-    ToolPattern, ToolProfile,
+    ConfigError, DetectorsConfig, Effect, EntropyConfig, RedundancyConfig, SemanticConfig, SentinelConfig,
+    SentinelLimit, ToolPattern, ToolProfile,
 };
 use serde_json::{Map, Value, json};
+
+use crate::time_span::{millis, written};
 
 /// A setting that was refused: its path and what is wrong.
 pub(crate) type Problem = (String, String);
@@ -55,7 +57,7 @@ pub(crate) fn shown(config: &DetectorsConfig) -> Value {
         "redundancy": { "window": config.redundancy.window(), "tools": tools },
         "semantic": {
             "size": semantic.size,
-            "ttl_ms": semantic.ttl_millis,
+            "ttl": written(semantic.ttl_millis),
             "threshold": semantic.threshold,
         },
     })
@@ -87,6 +89,12 @@ pub(crate) fn changed(config: &DetectorsConfig, change: &Value) -> Result<Detect
 /// Two changes, one after the other, as one. Lists and tables of tools are replaced whole, as a file would.
 pub(crate) fn merged(before: Value, change: &Value) -> Value {
     let (Value::Object(mut all), Value::Object(change)) = (before, change) else { return change.clone() };
+    // One setting in two spellings: the newer one counts.
+    for (name, other) in [("ttl", "ttl_ms"), ("ttl_ms", "ttl")] {
+        if change.contains_key(name) && !change.contains_key(other) {
+            all.remove(other);
+        }
+    }
     for (name, new) in change {
         let is_settings =
             ["sentinel", "entropy", "redundancy", "semantic", "default"].contains(&name.as_str());
@@ -105,25 +113,58 @@ fn read_entropy(old: EntropyConfig, change: &Value, problems: &mut Vec<Problem>)
     let warn_up_to = reader.number("warn_up_to").unwrap_or(old.warn_up_to);
     let include_input = reader.flag("include_input").unwrap_or(old.include_input);
     reader.finish();
+    let usual = EntropyConfig::default();
+    // Each by itself first, so that every one that is wrong is named.
+    let alone = [
+        ("window_size", EntropyConfig::new(window, usual.loop_below, usual.warn_up_to)),
+        ("loop_below", EntropyConfig::new(usual.window_size, loop_below, 1.0)),
+        ("warn_up_to", EntropyConfig::new(usual.window_size, 0.0, warn_up_to)),
+    ];
+    let wrong = refused("entropy", alone, problems);
     match EntropyConfig::new(window, loop_below, warn_up_to) {
         Ok(new) => EntropyConfig { include_input, ..new },
         Err(error) => {
-            problems.push(("entropy".to_owned(), error.to_string()));
+            if !wrong {
+                problems.push(("entropy.warn_up_to".to_owned(), error.to_string()));
+            }
             old
         }
     }
 }
 
+/// Names the settings that are refused by themselves; says whether any is.
+fn refused<T, const N: usize>(
+    section: &str,
+    alone: [(&str, Result<T, ConfigError>); N],
+    problems: &mut Vec<Problem>,
+) -> bool {
+    let before = problems.len();
+    for (name, checked) in alone {
+        if let Err(error) = checked {
+            problems.push((format!("{section}.{name}"), error.to_string()));
+        }
+    }
+    problems.len() > before
+}
+
 fn read_semantic(old: SemanticConfig, change: &Value, problems: &mut Vec<Problem>) -> SemanticConfig {
     let mut reader = Reader::new("semantic", change, problems);
     let size = reader.whole("size").unwrap_or(old.size);
-    let ttl = reader.whole("ttl_ms").map_or(old.ttl_millis, u64::from);
+    let ttl = reader.duration("ttl");
+    let millis = reader.whole("ttl_ms").map(u64::from);
+    if ttl.is_some() && millis.is_some() && ttl != millis {
+        reader.problem::<()>("ttl_ms", "says something else than ttl: give one of them");
+    }
+    let ttl = ttl.or(millis).unwrap_or(old.ttl_millis);
     let threshold = reader.number("threshold").unwrap_or(old.threshold);
     reader.finish();
-    SemanticConfig::new(size, ttl, threshold).unwrap_or_else(|error| {
-        problems.push(("semantic".to_owned(), error.to_string()));
-        old
-    })
+    let usual = SemanticConfig::default();
+    let alone = [
+        ("size", SemanticConfig::new(size, ttl, usual.threshold)),
+        ("threshold", SemanticConfig::new(usual.size, ttl, threshold)),
+    ];
+    refused("semantic", alone, problems);
+    SemanticConfig::new(size, ttl, threshold).unwrap_or(old)
 }
 
 fn read_sentinel(old: &SentinelConfig, change: &Value, problems: &mut Vec<Problem>) -> SentinelConfig {
@@ -239,6 +280,13 @@ impl<'a> Reader<'a> {
         whole.or_else(|| self.problem(name, "must be a whole number from 0 on"))
     }
 
+    /// A time as the config file writes it.
+    fn duration(&mut self, name: &str) -> Option<u64> {
+        let value = self.take(name)?;
+        let millis = value.as_str().and_then(millis);
+        millis.or_else(|| self.problem(name, "must be a time such as 50ms, 25s, 30m, 1h or 30d"))
+    }
+
     fn number(&mut self, name: &str) -> Option<f64> {
         let value = self.take(name)?;
         value.as_f64().or_else(|| self.problem(name, "must be a number"))
@@ -274,7 +322,7 @@ mod tests {
     use loopbreaker::DetectorsConfig;
     use serde_json::json;
 
-    use super::{changed, shown};
+    use super::{changed, merged, shown};
 
     #[test]
     fn what_is_shown_can_be_put_back() {
@@ -295,6 +343,36 @@ mod tests {
     }
 
     #[test]
+    fn every_setting_of_a_section_that_is_wrong_is_named() {
+        let wrong = |change: serde_json::Value| -> Vec<String> {
+            let problems = changed(&DetectorsConfig::default(), &change).unwrap_err();
+            problems.into_iter().map(|(field, _)| field).collect()
+        };
+        let all = ["entropy.window_size", "entropy.loop_below", "entropy.warn_up_to"];
+        assert_eq!(wrong(json!({ "entropy": { "window_size": 0, "loop_below": 7, "warn_up_to": -1 } })), all);
+        let crossed = json!({ "entropy": { "loop_below": 0.9, "warn_up_to": 0.5 } });
+        assert_eq!(wrong(crossed), ["entropy.warn_up_to"]);
+        let semantic = json!({ "semantic": { "size": 0, "threshold": 1.5, "ttl": "soon" } });
+        assert_eq!(wrong(semantic), ["semantic.ttl", "semantic.size", "semantic.threshold"]);
+    }
+
+    #[test]
+    fn a_time_to_live_is_written_as_in_the_file_or_in_milliseconds() {
+        let ttl = |semantic: serde_json::Value| {
+            changed(&DetectorsConfig::default(), &json!({ "semantic": semantic }))
+                .map(|config| config.semantic.ttl_millis)
+        };
+        assert_eq!(ttl(json!({ "ttl": "2h" })), Ok(7_200_000));
+        assert_eq!(ttl(json!({ "ttl_ms": 90_000 })), Ok(90_000));
+        assert_eq!(ttl(json!({ "ttl": "1h", "ttl_ms": 3_600_000 })), Ok(3_600_000));
+        assert!(ttl(json!({ "ttl": "1h", "ttl_ms": 1 })).is_err());
+        assert!(ttl(json!({ "ttl": 5 })).is_err());
+        let before = json!({ "semantic": { "ttl_ms": 1 } });
+        let both = merged(before, &json!({ "semantic": { "ttl": "2h" } }));
+        assert_eq!(both, json!({ "semantic": { "ttl": "2h" } }), "the newer spelling counts");
+    }
+
+    #[test]
     fn every_problem_of_a_change_is_named_at_once() {
         let change = json!({
             "entropy": { "window_size": 0, "colour": 1 },
@@ -311,7 +389,7 @@ mod tests {
                 "other",
                 "sentinel.default",
                 "entropy.colour",
-                "entropy",
+                "entropy.window_size",
                 "redundancy.tools.x.effect",
                 "semantic.threshold"
             ]

@@ -43,7 +43,20 @@ pub enum Order {
         /// Names that call with its arguments, where they are known: only the very same call is meant.
         #[serde(default)]
         call: Option<String>,
+        /// Who hands the input out, once it is kept for each of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<HandedOutBy>,
     },
+}
+
+/// Where an agent hears of another input: it may ask the guard, send logs, or do both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HandedOutBy {
+    /// The guard, when it is asked about the call.
+    Guard,
+    /// The answer to the next decision log.
+    Log,
 }
 
 impl Order {
@@ -56,6 +69,11 @@ impl Order {
             Self::Inject { .. } => "inject",
             Self::Rewrite { .. } => "rewrite",
         }
+    }
+
+    /// Whether it is told here: by either of them, unless it is kept for the other.
+    pub(crate) fn is_handed_out_by(&self, place: HandedOutBy) -> bool {
+        !matches!(self, Self::Rewrite { by: Some(by), .. } if *by != place)
     }
 }
 

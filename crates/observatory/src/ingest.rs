@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use loopbreaker::{Decision, Entropy, EntropyAlert, EntropyEvent, EntropyLevel, EntropyReading};
-use loopbreaker_record::{DecisionLog, Meta, Moment, Status, TraceId};
+use loopbreaker::{Decision, Entropy, EntropyReading};
+use loopbreaker_record::{DecisionLog, Meta, Status, TraceId};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::again::is_same;
+use crate::concern::worse;
 use crate::error::{StoreError, Stored};
 use crate::events::{Draft, Topic};
 use crate::graph::{MAX_INTENT, start_of};
-use crate::hitl::{self, Order};
+use crate::hitl::{self, HandedOutBy, Order};
 use crate::orders::Origin;
 use crate::redact::redact;
-use crate::session::four_decimals;
-use crate::store::{HandOff, KnownStep, NewStep, Session, Texts};
+use crate::store::{HandOff, KeptLog, KnownStep, NewStep, Session, Texts};
+use crate::waste::Watched;
 use crate::writer::Scribe;
 
 /// A log that has come, and what its request says beside it.
@@ -86,6 +88,13 @@ pub(crate) struct Place {
     children: Vec<KnownStep>,
 }
 
+impl Place {
+    /// The session of the step.
+    pub(crate) const fn session(&self) -> i64 {
+        self.session
+    }
+}
+
 impl Scribe<'_> {
     /// A log of somebody who names no tenant: it belongs to the session of that name, if there is only one. A gateway
     /// knows the same agent by its API key.
@@ -107,7 +116,7 @@ impl Scribe<'_> {
         let Arrival { tenant: tenant_name, session, log } = arrival;
         let tenant = self.store.tenant(&tenant_name)?;
         if let Some(known) = self.store.step(tenant, log.meta.trace_id)? {
-            if known.content != log.content().as_bytes() {
+            if !is_same(&known, &log) {
                 return Ok(Err(Refusal::Conflict));
             }
             return self.repeat(&known).map(Ok);
@@ -179,7 +188,9 @@ impl Scribe<'_> {
         let counts = !open && (tells || log.action.status != Status::Skipped);
         let reading = if counts { Some(self.score(id, &log, reported)?) } else { None };
         log.cognition.entropy_score = reading.as_ref().map(|reading| reading.score);
+        // The severity of a log is that of its score; what else was found is the session's.
         let level = reading.as_ref().map_or("normal", |reading| reading.level.as_str());
+        let watched = if counts { self.observe(id, i64::MAX, &original, tells)? } else { Watched::default() };
 
         let now = self.now;
         let (agent, at) = (log.identity.agent_id.as_str(), log.meta.timestamp.millis());
@@ -190,6 +201,10 @@ impl Scribe<'_> {
         if let Some(reading) = &reading {
             row.scored(reading.score, level);
         }
+        if tells {
+            row.concerned(&watched.findings, watched.is_judged);
+        }
+        row.stepped(agent, if tells { worse(level, watched.level()) } else { level });
         row.ended = log.is_terminal();
         row.steps += 1;
         row.tokens = row.tokens.saturating_add(tokens);
@@ -235,7 +250,7 @@ impl Scribe<'_> {
         self.tell_graph(tenant_name, &name, &log, &step, &children);
         if let Some(reading) = &reading {
             self.tell_entropy(tenant_name, &name, id, &log, reported, reading)?;
-            self.watch(id, stored, &original, tells)?;
+            self.note_found(id, (stored, number), &watched, tells)?;
         } else {
             self.leave_round(id, &original, tells)?;
             if open {
@@ -246,15 +261,6 @@ impl Scribe<'_> {
             self.end(id, tells)?;
         }
         Ok((level.to_owned(), text))
-    }
-
-    /// A log that came again is answered as the first time, and changes nothing.
-    fn repeat(&mut self, known: &KnownStep) -> Stored<Accepted> {
-        let is_terminal = serde_json::from_str(&known.log).is_ok_and(|log: DecisionLog| log.is_terminal());
-        let session_id = self.live(known.session)?.row.name.clone();
-        let control = self.control_for(known.session, is_terminal)?;
-        let log = written(known.log.clone())?;
-        Ok(Accepted { session_id, duplicate: true, severity: known.level.clone(), log, control })
     }
 
     /// The session of a new step: by its name, its parent's, or one that starts with its root.
@@ -343,9 +349,9 @@ impl Scribe<'_> {
             let row = self.store.session_of(id)?.ok_or_else(gone)?;
             let config = self.shared.thresholds.config().entropy;
             let mut live = LiveSession::new(row);
-            let counted = |(_, log): &(i64, DecisionLog)| log.cognition.entropy_score.is_some();
-            for (_, log) in self.last_logs(id, config.window_size)?.iter().filter(|log| counted(log)) {
-                live.entropy.observe(&decision(log, None), &config);
+            let logs = self.last_logs(id, config.window_size)?.into_iter().map(|kept| kept.log);
+            for log in logs.filter(|log| log.cognition.entropy_score.is_some()) {
+                live.entropy.observe(&decision(&log, None), &config);
             }
             self.live.put(id, live);
         }
@@ -355,11 +361,13 @@ impl Scribe<'_> {
     }
 
     /// The last logs of a session, oldest first, and none of before it ended: its windows are freed then.
-    pub(crate) fn last_logs(&mut self, session: i64, count: u32) -> Stored<Vec<(i64, DecisionLog)>> {
+    pub(crate) fn last_logs(&mut self, session: i64, count: u32) -> Stored<Vec<KeptLog<DecisionLog>>> {
         let logs = self.store.last_logs(session, count)?.into_iter();
-        let mut logs: Vec<(i64, DecisionLog)> =
-            logs.filter_map(|(id, text)| Some((id, serde_json::from_str(&text).ok()?))).collect();
-        if let Some(end) = logs.iter().rposition(|(_, log)| log.is_terminal()) {
+        let read = |KeptLog { id, number, log }: KeptLog<String>| {
+            Some(KeptLog { id, number, log: serde_json::from_str(&log).ok()? })
+        };
+        let mut logs: Vec<KeptLog<DecisionLog>> = logs.filter_map(read).collect();
+        if let Some(end) = logs.iter().rposition(|kept: &KeptLog<DecisionLog>| kept.log.is_terminal()) {
             logs.drain(..=end);
         }
         Ok(logs)
@@ -444,60 +452,12 @@ impl Scribe<'_> {
         self.tell(Topic::Graph, "graph", tenant, body);
     }
 
-    /// Tells of alerts and recoveries, and keeps what a list shows of an open one.
-    pub(crate) fn tell_entropy(
-        &mut self,
-        tenant: &Arc<str>,
-        session: &str,
-        id: i64,
-        log: &DecisionLog,
-        reported: Option<f64>,
-        reading: &EntropyReading,
-    ) -> Stored<()> {
-        let agent = &log.identity.agent_id;
-        let now = self.now;
-        let marks = &mut self.change(id)?.marks;
-        marks.alert = reading.open.as_ref().map(|alert| {
-            let since = marks.alert.as_ref().and_then(|alert| alert["since"].as_str().map(str::to_owned));
-            let mut shown = alert_body(session, agent, alert);
-            if let Some(fields) = shown.as_object_mut() {
-                fields.retain(|name, _| name != "event_type" && name != "session_id");
-            }
-            let since = since.unwrap_or_else(|| Moment::from_millis(now).as_str().to_owned());
-            shown["since"] = since.into();
-            shown
-        });
-        match &reading.event {
-            Some(EntropyEvent::Alert(alert)) => {
-                let body = alert_body(session, agent, alert);
-                self.store.add_finding(id, self.now, &finding_body(alert, log))?;
-                self.tell(Topic::EntropyAlerts, "entropy_alert", tenant, body);
-            }
-            Some(EntropyEvent::Recovered(score)) => {
-                let body = json!({
-                    "event_type": "entropy_recovered", "session_id": session, "agent_id": agent,
-                    "entropy_score": score,
-                });
-                self.tell(Topic::EntropyAlerts, "entropy_recovered", tenant, body);
-            }
-            None => {}
-        }
-        if reading.discrepancy.is_some() {
-            let body = json!({
-                "event_type": "entropy_discrepancy", "session_id": session, "agent_id": agent,
-                "trace_id": log.meta.trace_id, "reported": reported, "entropy_score": reading.score,
-            });
-            self.tell(Topic::EntropyAlerts, "entropy_discrepancy", tenant, body);
-        }
-        Ok(())
-    }
-
     /// What the agent must obey now. An order is told once.
-    fn control_for(&mut self, session: i64, is_terminal: bool) -> Stored<Value> {
+    pub(crate) fn control_for(&mut self, session: i64, is_terminal: bool) -> Stored<Value> {
         let pause = self.pause_of(session);
         let order = match pause {
             Some(_) => None,
-            None => self.next_order(session, |_| true)?,
+            None => self.next_order(session, |order| order.is_handed_out_by(HandedOutBy::Log))?,
         };
         Ok(hitl::control(pause.as_ref(), order.as_ref(), is_terminal))
     }
@@ -511,7 +471,7 @@ impl Scribe<'_> {
             let paused = self.pause_of(id).is_some();
             let row = self.live(id)?.row.clone();
             self.store.put_session(&row)?;
-            let mut body = row.summary(paused);
+            let mut body = row.summary(paused, self.now);
             body["event_type"] = "session".into();
             self.tell(Topic::Sessions, "session", &Arc::from(row.tenant_name.as_str()), body);
             if row.ended {
@@ -528,7 +488,7 @@ impl Scribe<'_> {
 }
 
 /// A stored log as it stands in an answer.
-fn written(log: String) -> Stored<Box<RawValue>> {
+pub(crate) fn written(log: String) -> Stored<Box<RawValue>> {
     RawValue::from_string(log).map_err(|_| StoreError::Corrupt("a stored log is none".to_owned()))
 }
 
@@ -540,39 +500,6 @@ fn decision(log: &DecisionLog, reported: Option<f64>) -> Decision<'_> {
         tool_input: log.action.tool_input.as_deref(),
         reported,
     }
-}
-
-/// The seven fields of the alert, and no other.
-fn alert_body(session: &str, agent: &str, alert: &EntropyAlert) -> Value {
-    json!({
-        "event_type": "entropy_alert",
-        "session_id": session,
-        "agent_id": agent,
-        "entropy_score": alert.entropy_score,
-        "window_size": alert.window_size,
-        "repeated_pattern": {
-            "intent": alert.repeated_pattern.intent,
-            "tool_call": alert.repeated_pattern.tool_call,
-            "action_status": alert.repeated_pattern.action_status.as_str(),
-        },
-        "occurrence_count": alert.occurrence_count,
-    })
-}
-
-fn finding_body(alert: &EntropyAlert, log: &DecisionLog) -> Value {
-    json!({
-        "detector": "entropy",
-        "kind": "entropy",
-        "severity": EntropyLevel::Loop.as_str(),
-        "score": four_decimals(1.0 - alert.entropy_score),
-        "count": alert.occurrence_count,
-        "trace_id": log.meta.trace_id,
-        "pattern": {
-            "intent": alert.repeated_pattern.intent,
-            "tool_call": alert.repeated_pattern.tool_call,
-            "action_status": alert.repeated_pattern.action_status.as_str(),
-        },
-    })
 }
 
 /// One thought per line.

@@ -13,10 +13,13 @@
 //! fails, that is a typed error for those who asked and visible in [`Health`]; nothing panics and nothing is lost that
 //! was acknowledged.
 
+mod again;
 mod agreed;
+mod alerts;
 mod api;
 mod audit;
 mod chores;
+mod concern;
 mod database;
 mod detectors;
 mod elsewhere;
@@ -43,6 +46,7 @@ mod session;
 mod sqlite;
 mod store;
 mod thresholds;
+mod time_span;
 mod traffic;
 mod trial;
 mod waste;
@@ -55,7 +59,7 @@ pub use elsewhere::OrderElsewhere;
 pub use error::StoreError;
 pub use events::{Event, Subscription, Topic};
 pub use health::Health;
-pub use hitl::{Held, Observer, Order, OrderGiven, Pause};
+pub use hitl::{HandedOutBy, Held, Observer, Order, OrderGiven, Pause};
 pub use ingest::{Accepted, Arrival, Refusal};
 pub use observatory::Observatory;
 pub use options::Options;

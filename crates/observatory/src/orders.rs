@@ -33,6 +33,9 @@ pub enum OrderRefused {
     AlreadyRun,
 }
 
+/// What an operator is told who rejects what goes on.
+const NOTHING_HELD: &str = "it is not paused, so there is nothing to reject and it goes on: pause it first";
+
 /// Where an order was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -57,12 +60,13 @@ impl Scribe<'_> {
         };
         let row = self.live(session)?.row.clone();
         let pause = self.pause_of(session);
-        let before = row.state(pause.is_some()).to_owned();
+        let before = row.state(pause.is_some(), self.now).to_owned();
         let note = match (&order, &pause) {
             (Order::Pause { .. }, Some(_)) => Some("it is paused already"),
             // Whoever gave the order elsewhere has seen more of the session.
             (Order::Pause { .. }, None) if row.ended && !is_elsewhere => Some("it has ended"),
-            (Order::Resume | Order::Reject { .. }, None) => Some("it is not paused"),
+            (Order::Resume, None) => Some("it is not paused"),
+            (Order::Reject { .. }, None) => Some(NOTHING_HELD),
             _ => None,
         };
         if note.is_some() {
@@ -90,11 +94,13 @@ impl Scribe<'_> {
                 Some(message.clone())
             }
             Order::Rewrite { trace_id, .. } => {
-                self.queue(session, &order)?;
+                for share in order.shares() {
+                    self.queue(session, &share)?;
+                }
                 Some(trace_id.to_string())
             }
         };
-        let state = row.state(self.pause_of(session).is_some()).to_owned();
+        let state = row.state(self.pause_of(session).is_some(), self.now).to_owned();
         let content = serde_json::to_string(&order).unwrap_or_default();
         let deed = Deed {
             operator,

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::Stored;
 use crate::observatory::Observatory;
+use crate::session::nine_decimals;
 
 /// The tenant of the synthetic loops of `loopbreaker probe`: they burn nothing, and count only where they are asked for.
 pub(crate) const PROBE: &str = "loopbreaker-probe";
@@ -18,7 +19,7 @@ impl Observatory {
         let (calls, spent) = self.shared.rates.now(now, tenant.as_deref());
         let health = self.health();
         let mut shown = json!({
-            "calls_per_second": calls, "cost_per_minute_usd": spent, "degraded": health.degraded(),
+            "calls_per_second": calls, "cost_per_minute_usd": nine_decimals(spent), "degraded": health.degraded(),
             "unwritten": health.unwritten(), "dropped": health.dropped(),
         });
         let counted = self
@@ -34,7 +35,7 @@ impl Observatory {
                         "paused": of("paused"), "ended": of("ended"),
                     },
                     "loops_open": of("loop"),
-                    "wasted_today": { "steps": steps, "tokens": tokens, "cost_usd": cost },
+                    "wasted_today": { "steps": steps, "tokens": tokens, "cost_usd": nine_decimals(cost) },
                     "saved_today": saved,
                 }))
             })
@@ -67,7 +68,7 @@ fn saved(stopped: &[(String, u64, f64)], unstopped: &std::collections::BTreeMap<
         return Value::Null;
     }
     json!({
-        "cost_usd": cost, "rounds": rounds.round(), "loops": loops, "loops_of_unknown_kind": unknown,
+        "cost_usd": nine_decimals(cost), "rounds": rounds.round(), "loops": loops, "loops_of_unknown_kind": unknown,
         "estimated": true,
     })
 }

@@ -5,7 +5,7 @@ use loopbreaker_record::{DecisionLog, Status, TraceId};
 use loopbreaker_telemetry::mask;
 
 use crate::error::Stored;
-use crate::hitl::Order;
+use crate::hitl::{HandedOutBy, Order};
 use crate::observatory::Observatory;
 use crate::orders::OrderRefused;
 use crate::redact::redact_text;
@@ -28,14 +28,40 @@ impl Asked {
 
     /// Whether an order is for whoever asks about this call.
     pub(crate) fn fits(&self, order: &Order) -> bool {
-        match order {
-            Order::Reject { .. } => true,
-            Order::Rewrite { tool_input: Some(_), tool, call, .. } => match call {
-                Some(call) => *call == self.call,
-                None => tool.as_ref().is_none_or(|tool| *tool == self.tool),
-            },
-            _ => false,
+        matches!(order, Order::Reject { .. })
+            || (order.is_handed_out_by(HandedOutBy::Guard) && self.is_meant_by(order))
+    }
+
+    fn is_meant_by(&self, order: &Order) -> bool {
+        let Order::Rewrite { tool_input: Some(_), tool, call, .. } = order else { return false };
+        match call {
+            Some(call) => *call == self.call,
+            None => tool.as_ref().is_none_or(|tool| *tool == self.tool),
         }
+    }
+
+    /// Whether this is what an order wanted to be called.
+    fn is_ordered_by(&self, order: &Order, keep_prompts: bool) -> bool {
+        let Order::Rewrite { tool_input: Some(input), tool, .. } = order else { return false };
+        tool.as_ref().is_none_or(|tool| *tool == self.tool)
+            && Self::new(&self.tool, Some(input), keep_prompts).call == self.call
+    }
+}
+
+impl Order {
+    /// What is kept of it: another input is handed out by the guard and by the answer to a log, once by each.
+    pub(crate) fn shares(&self) -> Vec<Self> {
+        let mut shares = vec![self.clone()];
+        if let Self::Rewrite { tool_input: Some(_), by, .. } = &mut shares[0] {
+            *by = Some(HandedOutBy::Log);
+            let mut for_guard = self.clone();
+            if let Self::Rewrite { content, by, .. } = &mut for_guard {
+                // What a result is to be is not for whoever asks before a call.
+                (*content, *by) = (None, Some(HandedOutBy::Guard));
+            }
+            shares.push(for_guard);
+        }
+        shares
     }
 }
 
@@ -54,12 +80,23 @@ impl Observatory {
     pub(crate) async fn hand_out(&self, session: i64, asked: Asked) -> Stored<Option<Order>> {
         self.write(move |scribe| scribe.next_order(session, |order| asked.fits(order))).await
     }
+
+    /// The call has run, as it was meant or as it was ordered: nobody needs to be told of other arguments any more.
+    pub(crate) async fn has_run(&self, session: i64, asked: &Asked) -> Stored<()> {
+        let keep_prompts = self.shared.keep_prompts;
+        let is_it = |order: &Order| asked.is_meant_by(order) || asked.is_ordered_by(order, keep_prompts);
+        let found = self.shared.hitl.find_order(session, |_, order| is_it(order));
+        let Some((_, Order::Rewrite { trace_id, .. })) = found else { return Ok(()) };
+        self.write(move |scribe| scribe.withdraw_input(session, trace_id)).await
+    }
 }
 
 impl Scribe<'_> {
     /// Writes into a rewrite which call it is about, or says why it can have no effect. Other orders stay as they are.
     pub(crate) fn aim(&mut self, session: &Session, order: &mut Order) -> Stored<Result<(), OrderRefused>> {
-        let Order::Rewrite { trace_id, content, tool_input, tool, call } = order else { return Ok(Ok(())) };
+        let Order::Rewrite { trace_id, content, tool_input, tool, call, .. } = order else {
+            return Ok(Ok(()));
+        };
         let step = self.store.step(session.tenant, *trace_id)?;
         let Some(step) = step.filter(|step| step.session == session.id) else {
             return Ok(Err(OrderRefused::Unknown));
@@ -95,14 +132,19 @@ impl Scribe<'_> {
 
     /// The call has run: other arguments for it come too late. What its result is to be is still of use.
     pub(crate) fn withdraw_input(&mut self, session: i64, step: TraceId) -> Stored<()> {
-        let Some((number, mut order)) = self.undelivered_rewrite(session, step) else { return Ok(()) };
-        let Order::Rewrite { content, tool_input, .. } = &mut order else { return Ok(()) };
-        if tool_input.take().is_none() {
-            return Ok(());
+        while let Some((number, mut order)) = self.undelivered_rewrite(session, step) {
+            let Order::Rewrite { content, tool_input, by, .. } = &mut order else { return Ok(()) };
+            if tool_input.take().is_none() {
+                return Ok(());
+            }
+            *by = None;
+            let is_of_use = content.is_some();
+            self.take_order(session, number)?;
+            if is_of_use {
+                self.queue(session, &order)?;
+            }
         }
-        let is_of_use = content.is_some();
-        self.take_order(session, number)?;
-        if is_of_use { self.queue(session, &order) } else { Ok(()) }
+        Ok(())
     }
 
     fn undelivered_rewrite(&self, session: i64, step: TraceId) -> Option<(i64, Order)> {

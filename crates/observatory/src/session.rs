@@ -3,8 +3,9 @@
 use loopbreaker_record::Moment;
 use serde_json::{Value, json};
 
+use crate::concern::worse;
 use crate::store::{Marks, Session};
-use loopbreaker::Wasted;
+use loopbreaker::{Finding, Wasted};
 
 impl Session {
     /// More agents than this are not named; a session of a thousand agents is a cluster.
@@ -61,7 +62,6 @@ impl Session {
     /// A new score of its last decisions.
     pub(crate) fn scored(&mut self, score: f64, level: &str) {
         self.entropy = score;
-        self.loop_score = four_decimals(1.0 - score);
         level.clone_into(&mut self.marks.entropy_level);
         let recent = &mut self.marks.recent;
         if recent.len() >= Self::MAX_RECENT {
@@ -71,11 +71,36 @@ impl Session {
         self.settle_level();
     }
 
-    /// The session's level is the worse of what its decisions and the gateway say.
+    /// What was found in its own logs with the last of them.
+    pub(crate) fn concerned(&mut self, findings: &[Finding], is_judged: bool) {
+        self.marks.concern.take(findings, is_judged);
+        self.settle_level();
+    }
+
+    /// The session's level is the worst of what its decisions, its calls and the gateway say.
     pub(crate) fn settle_level(&mut self) {
-        let says = |level: &str| self.marks.entropy_level == level || self.marks.verdict_level == level;
-        let level = ["loop", "warning"].into_iter().find(|level| says(level)).unwrap_or("normal");
-        level.clone_into(&mut self.level);
+        let marks = &mut self.marks;
+        let level = worse(worse(&marks.entropy_level, &marks.concern.level), &marks.verdict_level);
+        self.level = if level.is_empty() { "normal" } else { level }.to_owned();
+        self.loop_score = four_decimals((1.0 - self.entropy).max(marks.concern.score));
+        if self.level == "normal" {
+            marks.agents.clear();
+        }
+    }
+
+    /// An agent took a step of this level: whether it is part of what is wrong, once it is known what the session is in.
+    pub(crate) fn stepped(&mut self, agent: &str, level: &str) {
+        let agents = &mut self.marks.agents;
+        if level == "normal" {
+            agents.remove(agent);
+        } else if agents.len() < Self::MAX_AGENTS {
+            agents.insert(agent.to_owned(), level.to_owned());
+        }
+    }
+
+    /// Whether it did nothing for so long that it is in no loop any more, whatever it was in before.
+    pub(crate) const fn is_silent(&self, now: i64) -> bool {
+        self.last_at < silent_before(now)
     }
 
     /// One more redundant repeat.
@@ -95,38 +120,40 @@ impl Session {
     }
 
     /// `paused`, `ended`, `loop`, `warning` or `active`.
-    pub(crate) fn state(&self, paused: bool) -> &str {
+    pub(crate) fn state(&self, paused: bool, now: i64) -> &str {
         match self.level.as_str() {
             _ if paused => "paused",
             _ if self.ended => "ended",
             "normal" => "active",
+            _ if self.is_silent(now) => "active",
             level => level,
         }
     }
 
     /// The session as lists and its own page show it.
-    pub(crate) fn shown(&self, paused: bool) -> Value {
-        let mut shown = self.summary(paused);
+    pub(crate) fn shown(&self, paused: bool, now: i64) -> Value {
+        let mut shown = self.summary(paused, now);
         shown["entropy_history"] = self.marks.recent.as_slice().into();
         shown
     }
 
     /// The session as events tell it.
-    pub(crate) fn summary(&self, paused: bool) -> Value {
+    pub(crate) fn summary(&self, paused: bool, now: i64) -> Value {
         json!({
             "session_id": self.name,
             "tenant": self.tenant_name,
             "agents": self.agents,
-            "state": self.state(paused),
+            "state": self.state(paused, now),
             "entropy_score": self.entropy,
             "loop_score": self.loop_score,
             "steps": self.steps,
             "tokens": self.tokens,
-            "cost_usd": self.cost,
+            "cost_usd": nine_decimals(self.cost),
             "wasted": {
-                "steps": self.wasted.steps, "tokens": self.wasted.tokens, "cost_usd": self.wasted.cost_usd,
+                "steps": self.wasted.steps, "tokens": self.wasted.tokens,
+                "cost_usd": nine_decimals(self.wasted.cost_usd),
             },
-            "alert": self.marks.alert,
+            "alert": self.marks.alert.as_ref().filter(|_| !self.is_silent(now)),
             "last_verdict": self.marks.verdict.as_ref().map(|verdict| &verdict["action"]),
             "verdict": self.marks.verdict,
             "cluster_id": self.cluster,
@@ -134,6 +161,19 @@ impl Session {
             "last_at": Moment::from_millis(self.last_at).as_str(),
         })
     }
+}
+
+/// An agent that did nothing for so long is dead, and its sessions are in no loop any more.
+pub(crate) const SILENT_AFTER: i64 = 15 * 60_000;
+
+/// Whatever did its last before this moment is silent.
+pub(crate) const fn silent_before(now: i64) -> i64 {
+    now.saturating_sub(SILENT_AFTER)
+}
+
+/// Dollars have nine decimals: what is behind them came from adding up.
+pub(crate) fn nine_decimals(number: f64) -> f64 {
+    (number * 1e9).round() / 1e9
 }
 
 /// Scores have four decimals.
@@ -145,7 +185,13 @@ pub(crate) fn four_decimals(number: f64) -> f64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Session;
+    use super::{Session, nine_decimals};
+
+    #[test]
+    fn sums_of_dollars_show_no_rounding_error() {
+        let shown = [0.1 + 0.2, 0.3 - 0.1, 1e12].map(|sum| nine_decimals(sum).to_string());
+        assert_eq!(shown, ["0.3", "0.2", "1000000000000"]);
+    }
 
     #[test]
     fn costs_that_are_reported_again_or_late_add_nothing() {

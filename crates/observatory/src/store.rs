@@ -10,15 +10,19 @@ mod sessions;
 mod shared_events;
 mod steps;
 mod sums;
+mod topology;
 mod words;
 
 pub(crate) use shared_events::SharedEvent;
+
+use std::collections::BTreeMap;
 
 use loopbreaker::Wasted;
 use loopbreaker_record::TraceId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::concern::Concern;
 use crate::database::{Database, Param, Row};
 use crate::error::Stored;
 use known::Known;
@@ -117,8 +121,19 @@ pub(crate) struct KnownStep {
     pub(crate) level: String,
     /// Its result has not come.
     pub(crate) open: bool,
+    /// Its place in its session, from 1 on.
+    pub(crate) number: u64,
     pub(crate) content: Vec<u8>,
     pub(crate) log: String,
+}
+
+/// A stored step as its agent or the gateway wrote it.
+#[derive(Debug)]
+pub(crate) struct KeptLog<T> {
+    pub(crate) id: i64,
+    /// Its place in its session, from 1 on.
+    pub(crate) number: u64,
+    pub(crate) log: T,
 }
 
 /// A step that is not stored yet.
@@ -200,7 +215,7 @@ pub(crate) struct Session {
 pub(crate) struct Marks {
     /// The last scores, the newest last.
     pub(crate) recent: Vec<f64>,
-    /// What its last decisions amount to; the session's level is the worse of this and the gateway's.
+    /// What its last decisions amount to; the session's level is the worst of this, its concern and the gateway's.
     pub(crate) entropy_level: String,
     /// The open alert.
     pub(crate) alert: Option<Value>,
@@ -208,6 +223,10 @@ pub(crate) struct Marks {
     pub(crate) verdict: Option<Value>,
     /// `loop` or `warning` while the gateway says so.
     pub(crate) verdict_level: String,
+    /// What its own logs show of loops.
+    pub(crate) concern: Concern,
+    /// Agents whose last step here was part of what is wrong, and how bad it was; none while all is well.
+    pub(crate) agents: BTreeMap<String, String>,
     /// The provider keeps its history, so later requests do not carry it.
     pub(crate) history_elsewhere: bool,
 }
@@ -243,6 +262,8 @@ pub(crate) struct SessionFilter {
     pub(crate) cluster: Option<String>,
     pub(crate) text: Option<String>,
     pub(crate) order: SessionOrder,
+    /// What has been silent for long by now is in no loop any more.
+    pub(crate) now: i64,
     /// The last one that was seen: what it is ordered by, and its id.
     pub(crate) cursor: Option<(f64, i64)>,
     pub(crate) count: u32,

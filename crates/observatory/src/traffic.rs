@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loopbreaker::Action;
-use loopbreaker_record::{DecisionLog, Moment, Status, TraceId};
+use loopbreaker_record::{DecisionLog, Moment, StateDelta, Status, TraceId};
 use serde_json::{Value, json};
 
+use crate::concern::Concern;
 use crate::error::Stored;
 use crate::events::Topic;
 use crate::graph::start_of;
@@ -49,6 +50,17 @@ pub struct Usage {
     pub tokens: u64,
     /// US dollars of this round.
     pub cost_usd: f64,
+}
+
+impl Usage {
+    /// A provider may claim what it likes; sums have an end.
+    fn tokens(&self) -> u64 {
+        self.tokens.min(DecisionLog::MAX_TOKENS)
+    }
+
+    fn cost_usd(&self) -> f64 {
+        if self.cost_usd.is_finite() { self.cost_usd.clamp(0.0, DecisionLog::MAX_COST) } else { 0.0 }
+    }
 }
 
 /// What a gateway did with one request, or would have done.
@@ -104,7 +116,12 @@ impl Observatory {
     /// # Ok::<(), loopbreaker_observatory::StoreError>(())
     /// ```
     pub fn note(&self, arrival: Arrival) -> bool {
-        self.hand_over(move |scribe| scribe.note(arrival))
+        self.hand_over(move |scribe| scribe.note(arrival, None))
+    }
+
+    /// The same for a log whose round is over: what it used is known, and stands in the log.
+    pub fn note_with_usage(&self, arrival: Arrival, usage: Usage) -> bool {
+        self.hand_over(move |scribe| scribe.note(arrival, Some(&usage)))
     }
 
     /// Notes the result of a pending call without waiting. It is taken once; a second one changes nothing.
@@ -142,7 +159,8 @@ impl Observatory {
         }
     }
 
-    /// Notes what a round used, as a difference and not as a sum, without waiting.
+    /// Notes what a round used whose log is known or of which there is none, as a difference and not as a sum, without
+    /// waiting.
     pub fn note_usage(&self, usage: Usage) -> bool {
         self.hand_over(move |scribe| scribe.note_usage(&usage))
     }
@@ -179,19 +197,26 @@ impl Observatory {
 }
 
 impl Scribe<'_> {
-    fn note(&mut self, arrival: Arrival) -> Stored<()> {
+    fn note(&mut self, arrival: Arrival, usage: Option<&Usage>) -> Stored<()> {
         let Arrival { tenant: tenant_name, session, mut log } = arrival;
         cut(&mut log);
         let tenant = self.store.tenant(&tenant_name)?;
         if let Some(known) = self.store.step(tenant, log.meta.trace_id)? {
             if known.open && log.action.status != Status::Pending {
                 let output = log.action.tool_output_summary.take();
-                return self.complete_known(&known, log.action.status, output.as_deref());
+                self.complete_known(&known, log.action.status, output.as_deref())?;
             }
-            return Ok(());
+            return usage.map_or(Ok(()), |usage| self.note_usage(usage));
         }
         // A transcript cannot be its own past; one that says so is not worth an answer.
         let Ok(place) = self.place(tenant, &tenant_name, session, &log)? else { return Ok(()) };
+        if let Some(usage) = usage {
+            log.state_delta = Some(StateDelta {
+                tokens_consumed: Some(usage.tokens()),
+                cumulative_session_cost: Some(self.live(place.session())?.row.cumulative + usage.cost_usd()),
+                ..StateDelta::default()
+            });
+        }
         let open = log.action.status == Status::Pending;
         self.keep(place, &tenant_name, log, open, false)?;
         Ok(())
@@ -226,7 +251,8 @@ impl Scribe<'_> {
             self.withdraw_input(known.session, known.trace)?;
         }
         if let Some(seen) = seen.filter(|_| status != Status::Pending) {
-            self.watch(known.session, known.id, &seen, false)?;
+            let watched = self.observe(known.session, known.id, &seen, false)?;
+            self.note_found(known.session, (known.id, known.number), &watched, false)?;
         }
         Ok(())
     }
@@ -248,6 +274,7 @@ impl Scribe<'_> {
         let now = self.now;
         let row = self.change(known.session)?;
         row.scored(reading.score, level);
+        row.stepped(&known.agent, level);
         row.last_at = row.last_at.max(now);
         let (tenant, name) = (Arc::from(row.tenant_name.as_str()), row.name.clone());
         let node = json!({
@@ -266,7 +293,9 @@ impl Scribe<'_> {
         if self.pause_of(session).is_some() {
             self.give_order(session, "system", Order::Resume, Origin::Here)?;
         }
-        self.change(session)?.marks.alert = None;
+        let row = self.change(session)?;
+        row.marks.alert = None;
+        row.marks.concern = Concern::default();
         Ok(())
     }
 
@@ -293,21 +322,21 @@ impl Scribe<'_> {
 
     fn note_usage(&mut self, usage: &Usage) -> Stored<()> {
         let id = self.session_named(&usage.tenant, &usage.session)?;
-        let cost = if usage.cost_usd.is_finite() { usage.cost_usd.max(0.0) } else { 0.0 };
+        let (tokens, cost) = (usage.tokens(), usage.cost_usd());
         let mut wasted = false;
         if let Some(trace_id) = usage.trace_id {
             let tenant = self.store.tenant(&usage.tenant)?;
             if let Some(known) = self.store.step(tenant, trace_id)? {
                 let model = usage.model.as_deref().unwrap_or_default();
-                wasted = self.store.add_usage(&known, model, usage.tokens, cost)?;
+                wasted = self.store.add_usage(&known, model, tokens, cost)?;
             }
         }
         self.shared.rates.spent(self.now, &usage.tenant, cost);
         let row = self.change(id)?;
-        row.tokens = row.tokens.saturating_add(usage.tokens);
+        row.tokens = row.tokens.saturating_add(tokens);
         row.spend(cost);
         if wasted {
-            row.wasted.tokens = row.wasted.tokens.saturating_add(usage.tokens);
+            row.wasted.tokens = row.wasted.tokens.saturating_add(tokens);
             row.wasted.cost_usd += cost;
         }
         Ok(())
@@ -316,12 +345,18 @@ impl Scribe<'_> {
     fn note_verdict(&mut self, verdict: &Verdict) -> Stored<()> {
         let id = self.session_named(&verdict.tenant, &verdict.session)?;
         let now = self.now;
-        let message = verdict.message.as_deref().map(|text| redact_text(text, true)).unwrap_or_default();
+        let kind = verdict.kind.as_deref().unwrap_or_default();
+        let message = match verdict.message.as_deref() {
+            Some(text) if !text.is_empty() => redact_text(text, true),
+            // A warning says nothing to the client; what it is about was found just before.
+            _ if verdict.action != Action::Allow => self.store.said_of(id, kind)?.unwrap_or_default(),
+            _ => String::new(),
+        };
         let noted = VerdictRow {
             action: verdict.action.as_str(),
             enforced: verdict.enforced,
             policy: verdict.policy.as_deref().unwrap_or_default(),
-            kind: verdict.kind.as_deref().unwrap_or_default(),
+            kind,
             message: &message,
         };
         let row = self.change(id)?;

@@ -2,12 +2,15 @@
 
 use std::collections::VecDeque;
 
-use loopbreaker::{Finding, Fingerprint, Redundancy, RedundancyRules, Severity, Step};
+use loopbreaker::{Finding, Fingerprint, Kind, Redundancy, RedundancyRules, Severity, Step};
 use loopbreaker_record::{DecisionLog, Status, TraceId};
 use serde_json::{Value, json};
 
+use crate::concern::level_of;
 use crate::error::Stored;
 use crate::events::Topic;
+use crate::redact::redact_text;
+use crate::store::KeptLog;
 use crate::writer::Scribe;
 
 /// Looks at the steps of one session.
@@ -26,13 +29,30 @@ pub(crate) struct Watch {
     is_closed: bool,
     /// A hash of what the agent was asked last, as far as its answers say so.
     asked: Option<Fingerprint>,
-    /// Loops that were told.
-    told: VecDeque<Fingerprint>,
+    /// Loops that were told, and how bad they were then.
+    told: VecDeque<(Fingerprint, Kind, Severity)>,
+}
+
+/// What is found with one more step.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    pub(crate) findings: Vec<Finding>,
+    /// It is a call that was made: without a finding, it is progress.
+    pub(crate) is_judged: bool,
+}
+
+impl Watched {
+    /// `loop`, `warning` or `normal`.
+    pub(crate) fn level(&self) -> &'static str {
+        level_of(&self.findings)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Seen {
+    /// Its place in the store and in its session; both are 0 until it is stored.
     id: i64,
+    number: u64,
     trace: TraceId,
     /// It is marked as a redundant repeat: the next finding is about the same steps and one more.
     marked: bool,
@@ -64,10 +84,11 @@ impl Watch {
     ///
     /// `tells` says that its agent wrote the log itself. A gateway says when a round is over; of others nobody knows
     /// whether a sibling comes, so the first child of a step is judged at once, and its siblings are a round behind it.
-    fn observe(&mut self, id: i64, log: &DecisionLog, tells: bool) -> Vec<Finding> {
-        let calls = log.action.tool_call.as_deref().is_some_and(|tool| !tool.is_empty());
+    fn observe(&mut self, log: &DecisionLog, tells: bool) -> Vec<Finding> {
+        let calls = calls(log);
         let has_ended = log.action.status != Status::Pending;
         let step = match answer(log) {
+            _ if tells && is_blank(log) => return Vec::new(),
             _ if calls && has_ended => as_step(log),
             Some(answer) if !calls && !tells => answer,
             _ => return Vec::new(),
@@ -83,7 +104,7 @@ impl Watch {
             self.round += 1;
         }
         self.parent = parent;
-        self.push(Some(Seen { id, trace: log.meta.trace_id, marked: false }));
+        self.push(Some(Seen { id: 0, number: 0, trace: log.meta.trace_id, marked: false }));
         findings.extend(self.detector.observe(&step.in_round(self.round)));
         self.is_closed = false;
         // An answer without a call is a round of its own.
@@ -120,6 +141,13 @@ impl Watch {
         self.steps.push_back(seen);
     }
 
+    /// The last step is stored, and has its places.
+    fn stored(&mut self, id: i64, number: u64) {
+        if let Some(Some(seen)) = self.steps.back_mut().filter(|seen| seen.is_some_and(|seen| seen.id == 0)) {
+            (seen.id, seen.number) = (id, number);
+        }
+    }
+
     fn seen(&self, index: usize) -> Option<Seen> {
         self.steps.get(index.checked_sub(self.before)?).copied().flatten()
     }
@@ -138,17 +166,50 @@ impl Watch {
         new
     }
 
-    /// Whether this loop has not been told yet.
+    /// Whether this loop has not been told yet, or was only a warning.
     fn is_news(&mut self, finding: &Finding) -> bool {
-        if self.told.contains(&finding.identity) {
-            return false;
+        let Finding { identity, kind, severity, .. } = *finding;
+        let known = self.told.iter_mut().find(|told| told.0 == identity && told.1 == kind);
+        if let Some((_, _, told)) = known {
+            let is_worse = severity > *told;
+            *told = severity.max(*told);
+            return is_worse;
         }
         if self.told.len() >= Self::MAX_TOLD {
             self.told.pop_front();
         }
-        self.told.push_back(finding.identity);
+        self.told.push_back((identity, kind, severity));
         true
     }
+
+    /// A finding with its steps by their names and by their places in the session: those in a window mean nothing to
+    /// others.
+    fn named(&self, finding: &Finding) -> Value {
+        let steps: Vec<Seen> = finding.evidence.iter().filter_map(|index| self.seen(*index)).collect();
+        let place = |index: usize| self.seen(index).map(|seen| seen.number);
+        let mut shown = finding_json(finding);
+        shown["trace_id"] = json!(steps.last().map(|seen| seen.trace));
+        shown["evidence"] = steps.iter().map(|seen| json!(seen.trace)).collect();
+        shown["onset"] = json!(place(finding.onset).or(steps.first().map(|seen| seen.number)));
+        shown["step"] = json!(place(finding.step));
+        let numbers: Vec<u64> = steps.iter().map(|seen| seen.number).collect();
+        shown["message"] = redact_text(&with_places(&finding.message, &numbers), true).into();
+        // One call may fail again and again and then succeed again and again: these are two.
+        let key = TraceId::derived(&[finding.identity.as_bytes(), finding.kind.as_str().as_bytes()]);
+        shown["key"] = key.to_string().into();
+        shown
+    }
+}
+
+fn calls(log: &DecisionLog) -> bool {
+    log.action.tool_call.as_deref().is_some_and(|tool| !tool.is_empty())
+}
+
+/// Whether an agent says nothing of a call but that it went well: who knows whether it was the same as the last.
+fn is_blank(log: &DecisionLog) -> bool {
+    let is_none = |text: &Option<String>| text.as_deref().is_none_or(|text| text.trim_ascii().is_empty());
+    let action = &log.action;
+    action.status == Status::Success && is_none(&action.tool_input) && is_none(&action.tool_output_summary)
 }
 
 /// A decision as detectors see it.
@@ -177,27 +238,50 @@ fn answer(log: &DecisionLog) -> Option<Step<'_>> {
 }
 
 impl Scribe<'_> {
-    /// Takes in a call that has ended, as it came and before its words were masked. What it repeats in vain is marked;
-    /// what that amounts to is told where nobody else does.
-    pub(crate) fn watch(&mut self, session: i64, step: i64, log: &DecisionLog, tells: bool) -> Stored<()> {
+    /// Takes in a call that has ended, as it came and before its words were masked. Steps that are stored from `behind`
+    /// on are not before it.
+    pub(crate) fn observe(
+        &mut self,
+        session: i64,
+        behind: i64,
+        log: &DecisionLog,
+        tells: bool,
+    ) -> Stored<Watched> {
         let (rules, generation) = self.shared.thresholds.redundancy();
         let known = self.watches.get(&session).is_some_and(|watch| watch.generation == generation);
         if !known {
             let mut watch = Watch::new(&rules, generation);
             // Hashes do not say what a call did, so what is kept without words is not read again.
-            if self.shared.keep_prompts && self.live(session)?.row.steps > 1 {
+            if self.shared.keep_prompts && self.live(session)?.row.steps > 0 {
                 let earlier = self.last_logs(session, Watch::READ_AGAIN)?;
-                for (id, log) in earlier.iter().filter(|(id, _)| *id < step) {
-                    for finding in watch.observe(*id, log, tells) {
+                for KeptLog { id, number, log } in earlier.into_iter().filter(|kept| kept.id < behind) {
+                    for finding in watch.observe(&log, tells) {
                         watch.is_news(&finding);
                     }
+                    watch.stored(id, number);
                 }
             }
             self.watches.put(session, watch);
         }
-        let Some(watch) = self.watches.get_mut(&session) else { return Ok(()) };
-        let findings = watch.observe(step, log, tells);
-        self.note_waste(session, &findings, tells)
+        let Some(watch) = self.watches.get_mut(&session) else { return Ok(Watched::default()) };
+        let has_run = matches!(log.action.status, Status::Success | Status::Failure);
+        let is_judged = calls(log) && has_run && !is_blank(log);
+        Ok(Watched { findings: watch.observe(log, tells), is_judged })
+    }
+
+    /// What was found with a step that is stored by now: what it repeats in vain is marked, and what that amounts to is
+    /// told where nobody else does.
+    pub(crate) fn note_found(
+        &mut self,
+        session: i64,
+        (step, number): (i64, u64),
+        watched: &Watched,
+        tells: bool,
+    ) -> Stored<()> {
+        if let Some(watch) = self.watches.get_mut(&session) {
+            watch.stored(step, number);
+        }
+        self.note_waste(session, &watched.findings, tells)
     }
 
     /// A step that is not looked at, since it has no result yet or was refused: what it does not stand beside is over.
@@ -221,14 +305,14 @@ impl Scribe<'_> {
         let Some(watch) = self.watches.get_mut(&session) else { return Ok(()) };
         let mut wasted = Vec::new();
         let mut told = Vec::new();
-        for finding in findings.iter().filter(|finding| finding.severity == Severity::Loop) {
-            // All but the first occurrence.
-            wasted.extend(watch.mark(finding.evidence.iter().copied().skip(finding.period)));
+        for finding in findings {
+            if finding.severity == Severity::Loop {
+                // All but the first occurrence.
+                wasted.extend(watch.mark(finding.evidence.iter().copied().skip(finding.period)));
+            }
             let news = watch.is_news(finding);
             if tells {
-                let evidence = finding.evidence.iter().filter_map(|index| watch.seen(*index));
-                let traces: Vec<TraceId> = evidence.map(|seen| seen.trace).collect();
-                told.push((news, own_finding(finding, &traces)));
+                told.push((news, watch.named(finding)));
             }
         }
         for step in wasted {
@@ -254,16 +338,21 @@ impl Scribe<'_> {
     }
 }
 
-/// A finding of our own: its evidence by the names of the steps, since places in a window mean nothing to others.
-fn own_finding(finding: &Finding, traces: &[TraceId]) -> Value {
-    let mut shown = finding_json(finding);
-    shown["trace_id"] = json!(traces.last());
-    shown["evidence"] = json!(traces);
-    for place in ["onset", "step"] {
-        shown[place] = Value::Null;
+/// A message with its steps as the session counts them; a detector counts those that it took in, from 0 on.
+fn with_places(message: &str, steps: &[u64]) -> String {
+    /// Of more than these the first and the last are named.
+    const SHOWN: usize = 8;
+    let Some((what, listed)) = message.rsplit_once(" (steps ") else { return message.to_owned() };
+    if !listed.ends_with(')') || steps.is_empty() {
+        return message.to_owned();
     }
-    shown["key"] = loopbreaker_record::TraceId::derived(&[finding.identity.as_bytes()]).to_string().into();
-    shown
+    let listed = |steps: &[u64]| steps.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let steps = if steps.len() > SHOWN {
+        format!("{}, …, {}", listed(&steps[..4]), listed(&steps[steps.len() - 3..]))
+    } else {
+        listed(steps)
+    };
+    format!("{what} (steps {steps})")
 }
 
 /// A finding as the API and the events show it.
@@ -287,7 +376,24 @@ pub fn finding_json(finding: &Finding) -> Value {
         "onset": finding.onset,
         "step": finding.step,
         "evidence": finding.evidence,
+        "identity": format!("{:032x}", finding.identity.short()),
         "message": finding.message,
         "prevented_by": finding.prevented_by,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_places;
+
+    #[test]
+    fn the_steps_of_a_message_are_those_of_the_session() {
+        assert_eq!(
+            with_places("`a (steps b` again (steps 0, 1)", &[4, 6]),
+            "`a (steps b` again (steps 4, 6)"
+        );
+        let many: Vec<u64> = (1..=9).collect();
+        assert_eq!(with_places("x (steps 0, …)", &many), "x (steps 1, 2, 3, 4, …, 7, 8, 9)");
+        assert_eq!(with_places("a chant", &[1]), "a chant");
+    }
 }

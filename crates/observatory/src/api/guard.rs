@@ -98,6 +98,14 @@ impl Observatory {
             };
             self.guarded(&session_id, body, caller).outcome(&step)
         };
+        let has_run = !matches!(status, Some(Status::Pending | Status::Skipped));
+        if has_run
+            && !self.shared.hitl.is_quiet()
+            && let Ok(known) = self.find(&session_id, caller.tenant.as_deref()).await?
+        {
+            let ran = Asked::new(&tool, args.as_deref(), self.shared.keep_prompts);
+            self.has_run(known.id, &ran).await?;
+        }
         let findings: Vec<Value> = report.findings.iter().map(finding_json).collect();
         if !findings.is_empty() {
             let tenant = match self.find(&session_id, caller.tenant.as_deref()).await? {

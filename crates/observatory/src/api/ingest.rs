@@ -2,20 +2,19 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Body;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Request, Response};
 use loopbreaker_record::{DecisionLog, Rejection};
 use serde::de::IgnoredAny;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::orders::violations;
 use super::reply::{Reply, error, json_reply, store_error};
+use super::results::{Answer, Results};
 use super::{Caller, unread};
 use crate::error::StoreError;
 use crate::ingest::{Accepted, Arrival, Refusal};
@@ -26,8 +25,8 @@ use crate::writer::Pending;
 /// An array: more than this in one request should be NDJSON.
 const MAX_ARRAY_BYTES: usize = 16 << 20;
 const MAX_ARRAY: usize = 1_000;
-/// Lines of one request, since each of them has a place in the answer.
-const MAX_LINES: usize = 10_000;
+/// What some programs write before a text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Logs of one request that wait for their commit at a time.
 const MAX_UNDER_WAY: usize = 256;
 
@@ -38,60 +37,15 @@ enum Outcome {
     UnderWay(Pending<Result<Accepted, Refusal>>),
 }
 
-/// What is answered about one log.
-enum Answer {
-    Kept(Box<Accepted>),
-    Refused(u16, Value),
-}
-
-impl Answer {
-    fn status(&self) -> u16 {
-        match self {
-            Self::Kept(accepted) if accepted.duplicate => 200,
-            Self::Kept(_) => 201,
-            Self::Refused(status, _) => *status,
-        }
-    }
-}
-
-/// An answer as it is written: the log in it as it was kept, without being read and written again.
-struct Written<'a> {
-    answer: &'a Answer,
-    /// Its place among the answers to one request.
-    index: Option<usize>,
-}
-
-impl Serialize for Written<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_map(None)?;
-        if let Some(index) = self.index {
-            fields.serialize_entry("index", &index)?;
-            fields.serialize_entry("status", &self.answer.status())?;
-        }
-        match self.answer {
-            Answer::Kept(accepted) => {
-                fields.serialize_entry("session_id", &accepted.session_id)?;
-                fields.serialize_entry("duplicate", &accepted.duplicate)?;
-                fields.serialize_entry("severity", &accepted.severity)?;
-                fields.serialize_entry("log", &accepted.log)?;
-                fields.serialize_entry("control", &accepted.control)?;
-            }
-            Answer::Refused(_, why) => {
-                for (name, value) in why.as_object().into_iter().flatten() {
-                    fields.serialize_entry(name, value)?;
-                }
-            }
-        }
-        fields.end()
-    }
-}
-
 impl Observatory {
     pub(super) async fn take_logs<B>(&self, request: Request<B>, caller: &Caller) -> Response<Reply>
     where
         B: Body<Data = Bytes> + Send + Unpin,
         B::Error: std::error::Error + Send + Sync + 'static,
     {
+        if let Some(encoding) = encoding_of(request.headers()) {
+            return not_decoded(request, &encoding).await;
+        }
         let session = match named_session(request.headers()) {
             Ok(session) => session,
             Err(problem) => return violations(&[("X-Session-ID".to_owned(), problem)]),
@@ -102,7 +56,7 @@ impl Observatory {
             return self.take_lines(request.into_body(), session, caller).await;
         }
         let body = match Limited::new(request.into_body(), MAX_ARRAY_BYTES).collect().await {
-            Ok(body) => body.to_bytes(),
+            Ok(body) => without_mark(body.to_bytes()),
             Err(problem) => return unread(problem.as_ref(), "an array has at most 16 MiB; send NDJSON"),
         };
         if body.trim_ascii_start().first() == Some(&b'[') {
@@ -112,7 +66,7 @@ impl Observatory {
             return self.take_lines(Full::new(body), session, caller).await;
         }
         match decided(self.submit(&body, session, caller).await).await {
-            Ok(answer) => json_reply(answer.status(), &Written { answer: &answer, index: None }),
+            Ok(answer) => answer.reply(),
             Err(problem) => store_error(&problem),
         }
     }
@@ -134,7 +88,7 @@ impl Observatory {
             under_way.push_back(self.submit(log.get().as_bytes(), session.clone(), caller).await);
         }
         for outcome in under_way {
-            results.add(outcome).await;
+            results.add(decided(outcome).await);
         }
         results.reply()
     }
@@ -147,7 +101,6 @@ impl Observatory {
         let mut lines = Lines::default();
         let mut results = Results::default();
         let mut under_way = VecDeque::new();
-        let mut count = 0;
         loop {
             let ended = match body.frame().await {
                 Some(Ok(frame)) => {
@@ -162,13 +115,6 @@ impl Observatory {
                 }
             };
             while let Some(line) = lines.next() {
-                if count == MAX_LINES {
-                    let message = "one request has at most 10000 lines: send the rest in another";
-                    let answer = json!({ "error": "too_many_lines", "message": message });
-                    under_way.push_back(Outcome::Refused(413, answer));
-                    return Box::pin(results.finish(under_way)).await;
-                }
-                count += 1;
                 under_way.push_back(match line {
                     Ok(line) => self.submit(&line, session.clone(), caller).await,
                     Err(rejection) => Outcome::Refused(rejection.status(), rejection.answer()),
@@ -176,14 +122,17 @@ impl Observatory {
                 if under_way.len() >= MAX_UNDER_WAY
                     && let Some(first) = under_way.pop_front()
                 {
-                    results.add(first).await;
+                    results.add(decided(first).await);
                 }
             }
             if ended {
                 break;
             }
         }
-        results.finish(under_way).await
+        for outcome in under_way {
+            results.add(decided(outcome).await);
+        }
+        results.reply()
     }
 
     /// Reads one log and hands it to the writer.
@@ -203,6 +152,34 @@ impl Observatory {
             Err(problem) => Outcome::Failed(problem),
         }
     }
+}
+
+/// How a body is encoded, when it is not sent as it is.
+fn encoding_of(headers: &HeaderMap) -> Option<String> {
+    let named =
+        headers.get_all(CONTENT_ENCODING).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let named: Vec<String> =
+        named.flat_map(|list| list.split(',').map(str::to_owned).collect::<Vec<_>>()).collect();
+    let mut named = named.iter().map(|name| name.trim());
+    named.find(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity")).map(str::to_owned)
+}
+
+/// Refuses a body that would have to be decoded. It is read as far as a body may be long, since many clients hear of
+/// nothing before they have sent it.
+async fn not_decoded<B>(request: Request<B>, encoding: &str) -> Response<Reply>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    drop(Limited::new(request.into_body(), MAX_ARRAY_BYTES).collect().await);
+    let message = format!("the body has the content-encoding {encoding}: send it as it is");
+    let mut reply = error(415, "unsupported_encoding", &message);
+    reply.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    reply
+}
+
+fn without_mark(body: Bytes) -> Bytes {
+    if body.starts_with(BYTE_ORDER_MARK) { body.slice(BYTE_ORDER_MARK.len()..) } else { body }
 }
 
 /// The session that a request names for its logs; one that cannot be kept as it is would be another.
@@ -237,45 +214,6 @@ async fn decided(outcome: Outcome) -> Result<Answer, StoreError> {
     })
 }
 
-#[derive(Default)]
-struct Results {
-    accepted: u64,
-    rejected: u64,
-    answers: Vec<Answer>,
-}
-
-impl Results {
-    async fn add(&mut self, outcome: Outcome) {
-        let answer = decided(outcome).await.unwrap_or_else(|problem| {
-            Answer::Refused(503, json!({ "error": "store_unavailable", "reason": problem.code() }))
-        });
-        match &answer {
-            Answer::Kept(_) => self.accepted += 1,
-            Answer::Refused(..) => self.rejected += 1,
-        }
-        self.answers.push(answer);
-    }
-
-    async fn finish(mut self, rest: VecDeque<Outcome>) -> Response<Reply> {
-        for outcome in rest {
-            self.add(outcome).await;
-        }
-        self.reply()
-    }
-
-    fn reply(&self) -> Response<Reply> {
-        #[derive(Serialize)]
-        struct All<'a> {
-            accepted: u64,
-            rejected: u64,
-            results: Vec<Written<'a>>,
-        }
-        let written = |(index, answer)| Written { answer, index: Some(index) };
-        let results = self.answers.iter().enumerate().map(written).collect();
-        json_reply(200, &All { accepted: self.accepted, rejected: self.rejected, results })
-    }
-}
-
 /// Lines out of chunks. A line that is longer than a log may be is dropped as it comes.
 #[derive(Default)]
 struct Lines {
@@ -283,6 +221,7 @@ struct Lines {
     /// Length of a line that is too long already.
     dropped: usize,
     whole: VecDeque<Result<Bytes, Rejection>>,
+    has_begun: bool,
 }
 
 impl Lines {
@@ -305,6 +244,9 @@ impl Lines {
     }
 
     fn end(&mut self) {
+        if !std::mem::replace(&mut self.has_begun, true) && self.buffer.starts_with(BYTE_ORDER_MARK) {
+            self.buffer.advance(BYTE_ORDER_MARK.len());
+        }
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
             self.whole.push_back(Err(Rejection::TooLarge { bytes: dropped, max: DecisionLog::MAX_BYTES }));
@@ -341,6 +283,15 @@ mod tests {
     #[test]
     fn empty_lines_are_no_lines_and_the_last_needs_no_end() {
         assert_eq!(lines(&[b"a\n\n \r\nb"]), [Some("a".to_owned()), Some("b".to_owned())]);
+    }
+
+    #[test]
+    fn the_mark_before_the_first_line_is_no_part_of_it() {
+        assert_eq!(
+            lines(&[b"\xef", b"\xbb\xbfa\n\xef\xbb\xbfb"]),
+            [Some("a".to_owned()), Some("\u{feff}b".to_owned())]
+        );
+        assert_eq!(lines(&[b"\xef\xbb\xbf\n"]), []);
     }
 
     #[test]

@@ -12,7 +12,9 @@ use super::{Answered, Caller};
 use crate::detectors;
 use crate::graph::start_of;
 use crate::observatory::Observatory;
+use crate::session::nine_decimals;
 use crate::store::{CostBy, CostFilter, Page, SearchFilter, Session, SessionFilter, SessionOrder};
+use crate::time_span::millis;
 use hyper::Response;
 
 use super::reply::Reply;
@@ -67,6 +69,7 @@ impl Observatory {
             cluster: query.owned("cluster_id"),
             text: query.owned("q"),
             order: order.unwrap_or_default(),
+            now: self.shared.now(),
             cursor,
             count: query.limit()?,
         };
@@ -79,7 +82,7 @@ impl Observatory {
         let number = session.id;
         let (findings, verdicts) =
             self.read(move |store| Ok((store.findings(number)?, store.verdicts(number)?))).await?;
-        let mut shown = session.shown(self.shared.hitl.pause_of(session.id).is_some());
+        let mut shown = session.shown(self.shared.hitl.pause_of(session.id).is_some(), self.shared.now());
         shown["findings"] = findings.into();
         shown["verdicts"] = verdicts.into();
         if let Some(pause) = self.shared.hitl.pause_of(session.id) {
@@ -144,11 +147,13 @@ impl Observatory {
                     }
                 }
                 Ok(json!({
-                    "step": step, "memory": memory, "memory_added": added, "tokens": tokens, "cost_usd": cost,
+                    "step": step, "memory": memory, "memory_added": added, "tokens": tokens,
+                    "cost_usd": nine_decimals(cost),
                     "intent": last["log"]["cognition"]["intent"].as_str().unwrap_or_default(),
                     "entropy_score": last["log"]["cognition"]["entropy_score"],
                     "wasted": {
-                        "steps": wasted.steps, "tokens": wasted.tokens, "cost_usd": wasted.cost_usd,
+                        "steps": wasted.steps, "tokens": wasted.tokens,
+                        "cost_usd": nine_decimals(wasted.cost_usd),
                     },
                     "row": last,
                 }))
@@ -187,7 +192,7 @@ impl Observatory {
             "model" => Some(CostBy::Model),
             _ => None,
         })?;
-        let bucket = query.read("bucket", "a time such as 5m, 1h or 1d", duration)?.unwrap_or(3_600_000);
+        let bucket = query.read("bucket", "a time such as 5m, 1h or 1d", bucket_of)?.unwrap_or(3_600_000);
         let to = query.moment("to")?.unwrap_or(self.shared.now() + 1);
         let from = query.moment("from")?.unwrap_or(to.saturating_sub(DAY));
         let filter = CostFilter {
@@ -317,17 +322,7 @@ fn page(name: &str, Page { rows, next }: Page) -> Response<Reply> {
     json_reply(200, &json!({ name: rows, "next": next }))
 }
 
-/// `50ms`, `25s`, `30m`, `1h` or `30d` in milliseconds.
-fn duration(text: &str) -> Option<i64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let unit = match &text[digits..] {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => DAY,
-        _ => return None,
-    };
-    let number: i64 = text[..digits].parse().ok()?;
-    number.checked_mul(unit).filter(|millis| *millis > 0)
+/// A time in milliseconds, which is some.
+fn bucket_of(text: &str) -> Option<i64> {
+    millis(text).and_then(|millis| i64::try_from(millis).ok()).filter(|millis| *millis > 0)
 }

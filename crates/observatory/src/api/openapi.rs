@@ -1,20 +1,19 @@
 //! The API described for machines.
 
-use loopbreaker_record::{Versions, json_schema};
+use loopbreaker_record::{Versions, json_schema, json_schema_of_all};
 use serde_json::{Map, Value, json};
 
 use super::query::Query;
 use super::reply::{error, json_reply};
 use super::{Answered, ENDPOINTS, PREFIX, Route, shapes};
 
-/// The JSON Schema of the newest version, or of the one that is asked for.
+/// The JSON Schema of every version that is accepted, or of the one that is asked for.
 pub(crate) fn schema(query: &Query) -> Answered {
     let versions = Versions::builtin();
-    let version = match query.number("version")? {
-        Some(major) => versions.of(major),
-        None => versions.newest(),
+    let Some(major) = query.number("version")? else {
+        return Ok(json_reply(200, &json_schema_of_all(versions)));
     };
-    let Some(version) = version else {
+    let Some(version) = versions.of(major) else {
         let message = format!("{} are accepted", versions.range());
         return Err(Box::new(error(404, "unsupported_version", &message)));
     };
@@ -59,12 +58,11 @@ pub(crate) fn document() -> Value {
         }
         path[endpoint.method.to_lowercase()] = operation;
     }
-    let log = Versions::builtin().newest().map(|version| {
-        // References inside of the schema have to start from where it stands now.
-        let text = json_schema(version).to_string();
-        serde_json::from_str(&text.replace("\"#/$defs/", "\"#/components/schemas/DecisionLog/$defs/"))
-            .unwrap_or(Value::Null)
-    });
+    // References inside of the schema have to start from where it stands now.
+    let log = json_schema_of_all(Versions::builtin()).to_string();
+    let log: Value =
+        serde_json::from_str(&log.replace("\"#/$defs/", "\"#/components/schemas/DecisionLog/$defs/"))
+            .unwrap_or(Value::Null);
     let violation = json!({
         "type": "object",
         "required": ["field", "message"],

@@ -145,7 +145,7 @@ fn read_order(name: &str, body: &Value) -> Result<Order, Box<Response<Reply>>> {
             if content.is_none() && tool_input.is_none() && problems.is_empty() {
                 problems.push(("content".to_owned(), "is required, or tool_input".to_owned()));
             }
-            Order::Rewrite { trace_id, content, tool_input, tool: None, call: None }
+            Order::Rewrite { trace_id, content, tool_input, tool: None, call: None, by: None }
         }
     };
     if problems.is_empty() { Ok(order) } else { Err(Box::new(violations(&problems))) }

@@ -21,7 +21,11 @@ pub type Reply = UnsyncBoxBody<Bytes, Infallible>;
 
 pub(crate) fn json_reply(status: u16, value: &impl Serialize) -> Response<Reply> {
     // What is answered has text keys and finite numbers only, which can always be written.
-    let body = serde_json::to_vec(value).unwrap_or_default();
+    json_bytes(status, serde_json::to_vec(value).unwrap_or_default())
+}
+
+/// JSON that is written already.
+pub(crate) fn json_bytes(status: u16, body: Vec<u8>) -> Response<Reply> {
     with(status, "application/json", Full::new(Bytes::from(body)).boxed_unsync())
 }
 

@@ -7,9 +7,9 @@ use super::Route;
 /// Shapes by name: fields with their kinds.
 ///
 /// A kind is `text`, `number`, `count` (whole), `flag`, `any`, or the name of a shape; `?` behind it says that it may
-/// be null, `[]` that it is a list.
+/// be null, `[]` that it is a list. `?` behind a field's name says that it may be absent.
 const SHAPES: &[(&str, &[(&str, &str)])] = &[
-    ("Wasted", &[("steps", "count"), ("tokens", "number"), ("cost_usd", "number")]),
+    ("Wasted", &[("steps", "count"), ("tokens", "count"), ("cost_usd", "number")]),
     (
         "Alert",
         &[
@@ -52,7 +52,22 @@ const SHAPES: &[(&str, &[(&str, &str)])] = &[
     ("Session", &[("*", "SessionSummary"), ("findings", "Finding[]"), ("verdicts", "Verdict[]")]),
     (
         "Finding",
-        &[("at", "text"), ("detector", "text"), ("kind", "text"), ("severity", "text"), ("count", "count")],
+        &[
+            ("at", "text"),
+            ("detector", "text"),
+            ("kind", "text"),
+            ("severity", "text"),
+            ("count", "count"),
+            ("score?", "number"),
+            ("period?", "count"),
+            ("onset?", "count?"),
+            ("step?", "count?"),
+            ("identity?", "text"),
+            ("trace_id?", "text?"),
+            ("evidence?", "any[]"),
+            ("message?", "text"),
+            ("prevented_by?", "text"),
+        ],
     ),
     ("Findings", &[("findings", "Finding[]"), ("verdicts", "Verdict[]")]),
     (
@@ -120,7 +135,7 @@ const SHAPES: &[(&str, &[(&str, &str)])] = &[
             ("cost_usd", "number"),
             ("loop_cost_usd", "number"),
             ("wasted_cost_usd", "number"),
-            ("tokens", "number"),
+            ("tokens", "count"),
             ("steps", "count"),
         ],
     ),
@@ -295,7 +310,7 @@ const SHAPES: &[(&str, &[(&str, &str)])] = &[
     ("Budgets", &[("budgets", "Budget[]")]),
     ("StoreState", &[("state", "text"), ("reason", "text?"), ("unwritten", "count"), ("dropped", "count")]),
     ("Config", &[("detectors", "any"), ("store", "StoreState"), ("degraded", "Degraded[]")]),
-    ("OrderGiven", &[("session_id", "text"), ("state", "text")]),
+    ("OrderGiven", &[("session_id", "text"), ("state", "text"), ("note?", "text")]),
     (
         "GuardVerdict",
         &[
@@ -307,6 +322,8 @@ const SHAPES: &[(&str, &[(&str, &str)])] = &[
             ("strikes", "count"),
             ("feedback", "text?"),
             ("paused", "flag"),
+            ("rewritten_args?", "text"),
+            ("unchanged_since?", "count"),
         ],
     ),
 ];
@@ -346,9 +363,10 @@ pub(crate) fn schemas() -> Map<String, Value> {
 
 fn schema(fields: &[(&str, &str)]) -> Value {
     let own = fields.iter().filter(|(name, _)| *name != "*");
-    let required: Vec<&str> = own.clone().map(|(name, _)| *name).collect();
+    let required: Vec<&str> =
+        own.clone().map(|(name, _)| *name).filter(|name| !name.ends_with('?')).collect();
     let properties: Map<String, Value> =
-        own.map(|(name, kind)| ((*name).to_owned(), kind_of(kind))).collect();
+        own.map(|(name, kind)| (name.trim_end_matches('?').to_owned(), kind_of(kind))).collect();
     let object = json!({ "type": "object", "required": required, "properties": properties });
     match fields.iter().find(|(name, _)| *name == "*") {
         Some((_, other)) => json!({ "allOf": [kind_of(other), object] }),

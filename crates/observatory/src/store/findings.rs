@@ -34,6 +34,15 @@ impl Store {
         Ok(found)
     }
 
+    /// The words of the newest finding of this kind.
+    pub(crate) fn said_of(&mut self, session: i64, kind: &str) -> Stored<Option<String>> {
+        let sql =
+            "SELECT finding FROM findings WHERE session = ?1 AND kind = ?2 ORDER BY at DESC, id DESC LIMIT 1";
+        let found = self.one(sql, values![session, kind], |row| row.text(0))?;
+        let found = found.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        Ok(found.and_then(|finding| finding["message"].as_str().map(str::to_owned)))
+    }
+
     pub(crate) fn add_verdict(&mut self, session: i64, at: i64, verdict: &VerdictRow<'_>) -> Stored<()> {
         let VerdictRow { action, enforced, policy, kind, message } = *verdict;
         let sql = "INSERT INTO verdicts (session, at, action, enforced, policy, kind, message)

@@ -9,8 +9,9 @@ use super::{Page, SessionFilter, SessionOrder, Store};
 use crate::database::{Param, values};
 use crate::error::Stored;
 use crate::graph;
+use crate::session::{nine_decimals, silent_before};
 
-/// The filters of a list, over `sessions AS s` with its tenant and its pause: values 1 to 5.
+/// The filters of a list, over `sessions AS s` with its tenant and its pause: values 1 to 6.
 const FILTERS: &str = "(CAST(?1 AS TEXT) IS NULL OR t.name = ?1)
     AND s.loop_score >= ?2
     AND (CAST(?3 AS TEXT) IS NULL OR s.cluster = ?3)
@@ -18,7 +19,7 @@ const FILTERS: &str = "(CAST(?1 AS TEXT) IS NULL OR t.name = ?1)
     AND (CAST(?5 AS TEXT) IS NULL OR CASE
         WHEN ?5 = 'live' THEN s.ended = 0
         ELSE ?5 = CASE WHEN p.session IS NOT NULL THEN 'paused' WHEN s.ended = 1 THEN 'ended'
-            WHEN s.level = 'normal' THEN 'active' ELSE s.level END END)";
+            WHEN s.level = 'normal' OR s.last_at < ?6 THEN 'active' ELSE s.level END END)";
 /// More sessions than this are not counted one by one.
 const MAX_TOTAL: i64 = 10_000;
 
@@ -39,13 +40,13 @@ impl Store {
         };
         // What the filters say already, in words that an index understands.
         let narrow = match filter.state.as_deref() {
-            Some(state @ ("loop" | "warning")) => format!("AND s.level = '{state}'"),
+            Some(state @ ("loop" | "warning")) => format!("AND s.level = '{state}' AND s.last_at >= ?6"),
             Some("paused") => "AND s.id IN (SELECT session FROM pauses)".to_owned(),
             _ => String::new(),
         };
         let sql = format!(
             "{SELECT} LEFT JOIN pauses p ON p.session = s.id
-             WHERE {FILTERS} {narrow} AND ({column}, s.id) < (?6, ?7) ORDER BY {column} DESC, s.id DESC LIMIT ?8"
+             WHERE {FILTERS} {narrow} AND ({column}, s.id) < (?7, ?8) ORDER BY {column} DESC, s.id DESC LIMIT ?9"
         );
         let values = [
             filter.tenant.as_deref().into(),
@@ -53,6 +54,7 @@ impl Store {
             filter.cluster.as_deref().into(),
             text.as_deref().into(),
             filter.state.as_deref().into(),
+            silent_before(filter.now).into(),
             last,
             filter.cursor.map_or(i64::MAX, |at| at.1).into(),
             filter.count.into(),
@@ -68,13 +70,13 @@ impl Store {
         for session in &sessions {
             let paused =
                 self.one("SELECT 1 FROM pauses WHERE session = ?1", values![session.id], |_| Ok(()))?;
-            rows.push(session.shown(paused.is_some()));
+            rows.push(session.shown(paused.is_some(), filter.now));
         }
         let sql = format!(
             "SELECT count(*) FROM (SELECT 1 FROM sessions s CROSS JOIN tenants t ON t.id = s.tenant
              LEFT JOIN pauses p ON p.session = s.id WHERE {FILTERS} {narrow} LIMIT {MAX_TOTAL}) AS counted"
         );
-        let total = self.one(&sql, &values[..5], |row| row.count(0))?;
+        let total = self.one(&sql, &values[..6], |row| row.count(0))?;
         Ok((Page { rows, next }, total.unwrap_or(0)))
     }
 
@@ -85,7 +87,7 @@ impl Store {
         let rows = self.all(sql, values![session, behind, count], |row| {
             let log: Value = serde_json::from_str(row.str(3)?).unwrap_or_default();
             let shown = json!({
-                "step": row.int(4)?, "severity": row.str(1)?, "cost_usd": row.real(2)?, "tokens": row.int(5)?,
+                "step": row.int(4)?, "severity": row.str(1)?, "cost_usd": nine_decimals(row.real(2)?), "tokens": row.int(5)?,
                 "redundant": row.flag(6)?, "open": row.flag(7)?, "log": log,
             });
             Ok((row.int(0)?, shown))
@@ -109,7 +111,7 @@ impl Store {
                 received_at: row.int(7)?,
                 number: row.int(8)?,
                 level: row.text(9)?,
-                cost: row.real(10)?,
+                cost: nine_decimals(row.real(10)?),
                 redundant: row.flag(11)?,
             })
         })?;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{Page, SearchFilter, Store};
 use crate::database::{Flavour, Param};
 use crate::error::Stored;
+use crate::session::nine_decimals;
 
 /// Joins are cross joins, which `SQLite` takes in the order in which they are written: the newest steps are walked
 /// first, and a page is full before the rest is looked at.
@@ -89,7 +90,7 @@ impl Store {
             };
             let shown = json!({
                 "session_id": row.str(1)?, "tenant": row.str(2)?, "severity": row.str(3)?, "step": row.int(5)?,
-                "cost_usd": row.real(6)?, "matches": snippet,
+                "cost_usd": nine_decimals(row.real(6)?), "matches": snippet,
                 "log": serde_json::from_str::<Value>(log).unwrap_or_default(),
             });
             Ok((row.int(0)?, shown))

@@ -2,11 +2,11 @@
 
 use loopbreaker_record::TraceId;
 
-use super::{Completed, HandOff, KnownStep, NewStep, Store, Texts};
+use super::{Completed, HandOff, KeptLog, KnownStep, NewStep, Store, Texts};
 use crate::database::{Flavour, Param, Row, values};
 use crate::error::{StoreError, Stored};
 
-const COLUMNS: &str = "id, trace, session, agent, at, level, open, content, log, tenant";
+const COLUMNS: &str = "id, trace, session, agent, at, level, open, content, log, tenant, number";
 
 impl Store {
     pub(crate) fn tenant(&mut self, name: &str) -> Stored<i64> {
@@ -118,6 +118,7 @@ impl Store {
                 at: step.at,
                 level: step.level.to_owned(),
                 open: step.open,
+                number: step.number,
                 content: step.content.to_vec(),
                 log: step.log.to_owned(),
             });
@@ -126,7 +127,9 @@ impl Store {
             "INSERT INTO agents (tenant, cluster, agent, steps, level, session, last_at, tokens, cost)
              VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT (tenant, cluster, agent) DO UPDATE SET steps = agents.steps + 1,
-                tokens = agents.tokens + excluded.tokens, cost = agents.cost + excluded.cost,
+                tokens = CASE WHEN agents.tokens < 4611686018427387904 THEN agents.tokens + excluded.tokens
+                    ELSE agents.tokens END,
+                cost = agents.cost + excluded.cost,
                 level = excluded.level, session = excluded.session,
                 last_at = CASE WHEN excluded.last_at > agents.last_at THEN excluded.last_at
                     ELSE agents.last_at END",
@@ -166,7 +169,7 @@ impl Store {
         cost: f64,
     ) -> Stored<bool> {
         self.execute(
-            "UPDATE agents SET tokens = tokens + ?1, cost = cost + ?2
+            "UPDATE agents SET tokens = CASE WHEN tokens < 4611686018427387904 THEN tokens + ?1 ELSE tokens END, cost = cost + ?2
              WHERE (tenant, cluster, agent) IN (SELECT tenant, cluster, agent FROM steps WHERE id = ?3)",
             values![tokens, cost, step.id],
         )?;
@@ -188,10 +191,13 @@ impl Store {
         self.execute("UPDATE steps SET waiting = 0 WHERE id = ?1", values![step]).map(drop)
     }
 
-    /// The last decisions of a session as logs with their ids, the oldest first; open ones are none yet.
-    pub(crate) fn last_logs(&mut self, session: i64, count: u32) -> Stored<Vec<(i64, String)>> {
-        let sql = "SELECT id, log FROM steps WHERE session = ?1 AND open = 0 ORDER BY id DESC LIMIT ?2";
-        let mut logs = self.all(sql, values![session, count], |row| Ok((row.int(0)?, row.text(1)?)))?;
+    /// The last decisions of a session as logs, the oldest first; open ones are none yet.
+    pub(crate) fn last_logs(&mut self, session: i64, count: u32) -> Stored<Vec<KeptLog<String>>> {
+        let sql =
+            "SELECT id, number, log FROM steps WHERE session = ?1 AND open = 0 ORDER BY id DESC LIMIT ?2";
+        let mut logs = self.all(sql, values![session, count], |row| {
+            Ok(KeptLog { id: row.int(0)?, number: row.count(1)?, log: row.text(2)? })
+        })?;
         logs.reverse();
         Ok(logs)
     }
@@ -223,6 +229,7 @@ fn known_step(row: &Row) -> Stored<KnownStep> {
         content: row.bytes(7)?.to_vec(),
         log: row.text(8)?,
         tenant: row.int(9)?,
+        number: row.count(10)?,
     })
 }
 

@@ -1,6 +1,6 @@
-//! Sums over many steps: costs, the map of agents, the numbers of the first screen.
+//! Sums over many steps: costs, the numbers of the first screen.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use loopbreaker_record::Moment;
 use serde_json::{Value, json};
@@ -8,15 +8,11 @@ use serde_json::{Value, json};
 use super::{CostBy, CostFilter, Store};
 use crate::database::{Param, Row, values};
 use crate::error::Stored;
-use crate::graph;
 use crate::overview::PROBE;
+use crate::session::{nine_decimals, silent_before};
 
 /// Cells of one answer about costs.
 const MAX_CELLS: usize = 10_000;
-/// An agent that sent something wrong in this time is shown so.
-const VIOLATIONS_SHOWN: i64 = 10 * 60_000;
-/// An agent that did nothing for so long is dead.
-const DEAD_AFTER: i64 = 15 * 60_000;
 /// The first screen counts sessions that did something in this time.
 const DAY: i64 = 24 * 3_600_000;
 
@@ -30,7 +26,7 @@ impl Store {
             CostBy::Model => "p.model",
         };
         let sql = format!(
-            "SELECT {key}, t.name, p.at / ?1 * ?1 AS start, sum(p.cost), CAST(sum(p.tokens) AS DOUBLE PRECISION),
+            "SELECT {key}, t.name, p.at / ?1 * ?1 AS start, sum(p.cost), sum(CAST(p.tokens AS DOUBLE PRECISION)),
                 count(*), sum(CASE WHEN p.level = 'loop' THEN p.cost ELSE 0 END),
                 sum(CASE WHEN p.wasted = 1 THEN p.cost ELSE 0 END)
              FROM steps p CROSS JOIN sessions s ON s.id = p.session CROSS JOIN tenants t ON t.id = p.tenant
@@ -73,81 +69,14 @@ impl Store {
         }))
     }
 
-    /// Agents, and who hands off to whom.
-    pub(crate) fn topology(
-        &mut self,
-        tenant: Option<&str>,
-        cluster: Option<&str>,
-        now: i64,
-    ) -> Stored<Value> {
-        let paused: HashSet<i64> =
-            self.all("SELECT session FROM pauses", &[], |row| row.int(0))?.into_iter().collect();
-        let mut violations = BTreeMap::new();
-        let sql = "SELECT tenant, agent, count(*) FROM violations WHERE at >= ?1 GROUP BY tenant, agent";
-        for (agent, count) in self.all(sql, values![now - VIOLATIONS_SHOWN], |row| {
-            Ok(((row.text(0)?, row.text(1)?), row.count(2)?))
-        })? {
-            violations.insert(agent, count);
-        }
-        let scope =
-            "(CAST(?1 AS TEXT) IS NULL OR t.name = ?1) AND (CAST(?2 AS TEXT) IS NULL OR x.cluster = ?2)";
-        let sql = format!(
-            "SELECT t.name, x.cluster, x.agent, x.steps, x.level, x.last_at, x.session, s.name,
-                coalesce(s.ended, 1), x.tokens, x.cost, coalesce(s.loop_score, 0), coalesce(s.level, 'normal')
-             FROM agents x JOIN tenants t ON t.id = x.tenant LEFT JOIN sessions s ON s.id = x.session
-             WHERE {scope} ORDER BY x.last_at DESC, x.agent LIMIT 2000"
-        );
-        let nodes = self.all(&sql, values![tenant, cluster], |row| {
-            let (tenant, agent) = (row.text(0)?, row.text(2)?);
-            let (level, at_session) = (row.str(4)?, row.str(12)?);
-            let silent = now - row.int(5)?;
-            let wrong = violations.get(&(tenant.clone(), agent.clone())).copied().unwrap_or(0);
-            let state = if paused.contains(&row.int(6)?) {
-                "paused"
-            } else if row.flag(8)? || silent > DEAD_AFTER {
-                "dead"
-            } else if level == "loop" || at_session == "loop" {
-                "loop"
-            } else if level == "warning" || at_session == "warning" {
-                "warning"
-            } else if wrong > 0 {
-                "violation"
-            } else if silent > graph::IDLE_AFTER {
-                "idle"
-            } else {
-                "active"
-            };
-            Ok(json!({
-                "agent_id": agent, "tenant": tenant, "cluster_id": row.str(1)?, "state": state,
-                "steps": row.int(3)?, "session_id": row.maybe(7, super::Row::str)?, "tokens": row.int(9)?,
-                "cost_usd": row.real(10)?, "loop_score": row.real(11)?, "violations": wrong,
-                "last_at": Moment::from_millis(row.int(5)?).as_str(),
-            }))
-        })?;
-        let sql = format!(
-            "SELECT t.name, x.cluster, x.from_agent, x.to_agent, x.count, x.latency, x.last_at, s.name,
-                coalesce(s.level, 'normal')
-             FROM hand_offs x JOIN tenants t ON t.id = x.tenant LEFT JOIN sessions s ON s.id = x.session
-             WHERE {scope} ORDER BY x.last_at DESC, x.from_agent, x.to_agent LIMIT 10000"
-        );
-        let edges = self.all(&sql, values![tenant, cluster], |row| {
-            Ok(json!({
-                "from": row.str(2)?, "to": row.str(3)?, "tenant": row.str(0)?, "cluster_id": row.str(1)?,
-                "count": row.int(4)?, "latency_ms": row.int(5)? / row.int(4)?.max(1),
-                "session_id": row.maybe(7, super::Row::str)?, "loop": row.str(8)? == "loop",
-                "last_at": Moment::from_millis(row.int(6)?).as_str(),
-            }))
-        })?;
-        Ok(json!({ "nodes": nodes, "edges": edges }))
-    }
-
     /// How many sessions are in which state: those that did something within a day, and all that are held.
     pub(crate) fn count_sessions(&mut self, tenant: Option<&str>, now: i64) -> Stored<BTreeMap<String, u64>> {
         let of_tenant = "(CAST(?1 AS TEXT) IS NULL OR s.tenant IN (SELECT id FROM tenants WHERE name = ?1))";
-        let values: &[Param<'_>] = values![tenant, now - DAY];
+        let values: &[Param<'_>] = values![tenant, now - DAY, silent_before(now)];
+        let level = "CASE WHEN s.last_at < ?3 THEN 'normal' ELSE s.level END";
         // Only what stands in the index on times: sessions are many.
         let sql = format!(
-            "SELECT s.level, s.ended, count(*) FROM sessions s WHERE s.last_at >= ?2 AND {of_tenant} GROUP BY 1, 2"
+            "SELECT {level}, s.ended, count(*) FROM sessions s WHERE s.last_at >= ?2 AND {of_tenant} GROUP BY 1, 2"
         );
         let mut counted = BTreeMap::<String, u64>::new();
         for (state, count) in self.all(&sql, values, |row| Ok((state_of(row)?, row.count(2)?)))? {
@@ -155,7 +84,7 @@ impl Store {
         }
         // Those that are held are few.
         let sql = format!(
-            "SELECT s.level, s.ended, CASE WHEN s.last_at >= ?2 THEN 1 ELSE 0 END
+            "SELECT {level}, s.ended, CASE WHEN s.last_at >= ?2 THEN 1 ELSE 0 END
              FROM pauses p JOIN sessions s ON s.id = p.session WHERE {of_tenant}"
         );
         for (state, is_counted) in self.all(&sql, values, |row| Ok((state_of(row)?, row.flag(2)?)))? {
@@ -168,13 +97,14 @@ impl Store {
     }
 
     /// What redundant repeats burned since a moment: steps, tokens, dollars.
-    pub(crate) fn wasted_since(&mut self, tenant: Option<&str>, since: i64) -> Stored<(u64, f64, f64)> {
-        let sql = "SELECT count(*), CAST(sum(tokens) AS DOUBLE PRECISION), sum(cost) FROM steps
+    pub(crate) fn wasted_since(&mut self, tenant: Option<&str>, since: i64) -> Stored<(u64, u64, f64)> {
+        let sql = "SELECT count(*), sum(CAST(tokens AS DOUBLE PRECISION)), sum(cost) FROM steps
              WHERE wasted = 1 AND at >= ?2
                AND (CAST(?1 AS TEXT) IS NULL OR tenant IN (SELECT id FROM tenants WHERE name = ?1))
                AND (CAST(?1 AS TEXT) IS NOT NULL OR tenant NOT IN (SELECT id FROM tenants WHERE name = ?3))";
-        let wasted = self
-            .one(sql, values![tenant, since, PROBE], |row| Ok((row.count(0)?, row.real(1)?, row.real(2)?)))?;
+        let wasted = self.one(sql, values![tenant, since, PROBE], |row| {
+            Ok((row.count(0)?, whole(row.real(1)?), row.real(2)?))
+        })?;
         Ok(wasted.unwrap_or_default())
     }
 
@@ -212,9 +142,16 @@ fn state_of(row: &Row) -> Stored<String> {
     .to_owned())
 }
 
+/// A sum of counts that no database could add up as whole numbers.
+#[expect(clippy::cast_sign_loss, reason = "counts are not below 0")]
+const fn whole(sum: f64) -> u64 {
+    sum as u64
+}
+
 fn costs([cost, tokens, in_loops, wasted]: [f64; 4], steps: u64) -> Value {
     json!({
-        "cost_usd": cost, "loop_cost_usd": in_loops, "wasted_cost_usd": wasted, "tokens": tokens,
-        "steps": steps,
+        "cost_usd": nine_decimals(cost), "loop_cost_usd": nine_decimals(in_loops),
+        "wasted_cost_usd": nine_decimals(wasted),
+        "tokens": whole(tokens), "steps": steps,
     })
 }

@@ -97,7 +97,8 @@ fn everything_can_be_exported_line_by_line() {
 #[test]
 fn the_schema_and_the_api_describe_themselves() {
     let server = Server::start();
-    assert_eq!(server.get("/schema/decision-log").1["title"], "DecisionLog, version 2");
+    assert_eq!(server.get("/schema/decision-log").1["title"], "DecisionLog");
+    assert_eq!(server.get("/schema/decision-log?version=2").1["title"], "DecisionLog, version 2");
     assert_eq!(server.get("/schema/decision-log?version=1").1["additionalProperties"], false);
     assert_eq!(server.get("/schema/decision-log?version=9").0, 404);
     let (_, document) = server.get("/openapi.json");
@@ -228,6 +229,11 @@ fn answers_are_as_the_document_of_the_api_says() {
         looked_at += 1;
     }
     assert_eq!(looked_at, 16);
+    let named = |shape: &str| document["components"]["schemas"][shape]["properties"].clone();
+    assert!(named("OrderGiven").get("note").is_some());
+    for field in ["rewritten_args", "unchanged_since"] {
+        assert!(named("GuardVerdict").get(field).is_some(), "{field}");
+    }
     let (_, at) = server.get("/sessions/run/steps?at=2");
     let schema = json!({ "$ref": "#/components/schemas/StateAt" });
     assert_eq!(misfits(&at, &schema, &document, "at"), Vec::<String>::new());

@@ -1,5 +1,6 @@
 //! Numbers: overview, lists, costs, topology.
 
+use loopbreaker_record::DecisionLog;
 use serde_json::{Value, json};
 
 use crate::server::{Server, behind, in_session};
@@ -75,6 +76,22 @@ fn sessions_are_ordered_counted_and_shown_with_their_scores_and_alert() {
 }
 
 #[test]
+fn sums_of_money_show_no_rounding_error() {
+    let server = Server::start();
+    for (number, cost) in [(1, 0.1), (2, 0.3), (3, 0.6)] {
+        server.accept(&costly(number, "run", "a", cost));
+    }
+    let (_, steps) = server.get("/sessions/run/steps");
+    let costs: Vec<&Value> =
+        steps["steps"].as_array().unwrap().iter().map(|step| &step["cost_usd"]).collect();
+    assert_eq!(costs, [0.1, 0.2, 0.3]);
+    assert_eq!(server.get("/sessions/run").1["cost_usd"], 0.6);
+    assert_eq!(server.get("/cost?from=0").1["total"]["cost_usd"], 0.6);
+    assert_eq!(server.get("/sessions/run/steps?at=2").1["cost_usd"], 0.3);
+    assert_eq!(server.get("/topology").1["nodes"][0]["cost_usd"], 0.6);
+}
+
+#[test]
 fn costs_can_be_summed_by_anything_and_drilled_into() {
     let server = Server::start();
     server.accept(&costly(1, "one", "a", 1.0));
@@ -95,9 +112,35 @@ fn costs_can_be_summed_by_anything_and_drilled_into() {
     assert_eq!(sums("by=model"), [named("large", 5.5)]);
     assert_eq!(sums("by=session&agent=a"), [named("one", 1.0), named("two", 4.0)]);
     let (_, cost) = server.get("/cost?from=0");
-    assert_eq!((&cost["total"]["tokens"], &cost["total"]["steps"]), (&json!(30.0), &json!(3)));
+    assert_eq!((&cost["total"]["tokens"], &cost["total"]["steps"]), (&json!(30), &json!(3)));
     assert_eq!(cost["bucket_ms"], 3_600_000);
     assert_eq!(server.get("/cost?by=colour").0, 400);
+}
+
+#[test]
+fn an_agent_that_claims_too_many_tokens_spoils_no_sum() {
+    let server = Server::start();
+    let logs: Vec<Value> = (0..1_000)
+        .map(|number| {
+            let mut log = costly(number, "run", "a", 1.0);
+            log["state_delta"]["tokens_consumed"] = DecisionLog::MAX_TOKENS.into();
+            log
+        })
+        .collect();
+    for logs in [&logs[..500], &logs[500..]] {
+        assert_eq!(server.post("/decision-logs", &json!(logs)).0, 200);
+    }
+    for number in 1_000..1_050 {
+        let mut log = costly(number, "run", "a", 1.0);
+        log["state_delta"]["tokens_consumed"] = DecisionLog::MAX_TOKENS.into();
+        server.accept(&log);
+    }
+    let (status, cost) = server.get("/cost?from=0");
+    assert_eq!((status, &cost["total"]["steps"]), (200, &json!(1_050)), "{cost}");
+    let (status, map) = server.get("/topology");
+    assert_eq!((status, &map["nodes"][0]["steps"]), (200, &json!(1_050)), "{map}");
+    assert!(map["nodes"][0]["tokens"].as_i64() > Some(0), "{map}");
+    assert_eq!(server.get("/sessions/run").0, 200);
 }
 
 #[test]

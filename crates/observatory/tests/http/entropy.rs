@@ -41,7 +41,7 @@ fn five_equal_steps_end_in_one_alert_with_seven_fields() {
         )]
     );
     let (_, session) = server.get("/sessions/run");
-    assert_eq!((&session["state"], &session["loop_score"]), (&json!("loop"), &json!(0.8)));
+    assert_eq!((&session["state"], &session["loop_score"]), (&json!("loop"), &json!(1.0)));
     let detectors: Vec<&Value> =
         session["findings"].as_array().unwrap().iter().map(|finding| &finding["detector"]).collect();
     assert_eq!(detectors, ["redundancy", "entropy"], "each of them once");
@@ -84,7 +84,7 @@ fn thresholds_change_with_the_next_log_and_a_bad_value_changes_nothing() {
     assert_eq!((status, &whole["entropy"]["window_size"]), (200, &json!(5)));
     assert_eq!(server.accept(&failing(1))["severity"], "loop");
     let (status, refused) = server.call("PUT", "/config/detectors", &[], r#"{"entropy":{"loop_below":7}}"#);
-    assert_eq!((status, &refused["violations"][0]["field"]), (422, &json!("entropy")));
+    assert_eq!((status, &refused["violations"][0]["field"]), (422, &json!("entropy.loop_below")));
     assert_eq!(server.get("/config").1["detectors"]["entropy"]["loop_below"], 0.6);
     let (_, audit) = server.get("/audit");
     assert_eq!(audit["entries"].as_array().unwrap().len(), 1, "what was refused was not done");
@@ -96,6 +96,7 @@ fn five_reads_of_five_files_are_no_loop() {
     let server = Server::start();
     for number in 0..6 {
         let mut log = failing(number);
+        log["action"]["status"] = "success".into();
         log["action"]["tool_input"] = json!({ "path": format!("file{number}") });
         assert_eq!(server.accept(&log)["severity"], "normal");
     }

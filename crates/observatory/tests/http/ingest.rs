@@ -33,6 +33,78 @@ fn the_same_log_again_is_a_duplicate_and_other_content_a_conflict() {
 }
 
 #[test]
+fn an_input_is_the_same_as_an_object_and_as_text_however_it_is_written() {
+    let server = Server::start();
+    let mut sent = log(1);
+    sent["action"]["tool_input"] = json!({ "b": 1, "a": 2 });
+    server.accept(&sent);
+    for (input, status) in
+        [(r#"{"b":1,"a":2}"#, 200), (r#"{ "a": 2, "b": 1 }"#, 200), (r#"{"b":1,"a":3}"#, 409)]
+    {
+        sent["action"]["tool_input"] = input.into();
+        assert_eq!(server.post("/decision-logs", &sent).0, status, "{input}");
+    }
+}
+
+#[test]
+fn what_was_answered_can_be_sent_back() {
+    let server = Server::start();
+    let mut sent = log(1);
+    sent["cognition"]["entropy_score"] = 0.9.into();
+    sent["action"]["tool_output_summary"] = "key: sk-abcdef0123456789".into();
+    let answered = server.accept(&sent)["log"].clone();
+    assert_eq!(server.post("/decision-logs", &answered).0, 200, "masked, and with our score");
+    let mut scored = log(2);
+    scored["cognition"]["entropy_score"] =
+        server.accept(&scored)["log"]["cognition"]["entropy_score"].clone();
+    assert_eq!(server.post("/decision-logs", &scored).0, 200);
+    scored["cognition"]["entropy_score"] = 0.9.into();
+    assert_eq!(server.post("/decision-logs", &scored).0, 409, "a score of somebody else");
+}
+
+#[test]
+fn a_body_that_would_have_to_be_decoded_is_refused_by_its_encoding() {
+    let server = Server::start();
+    let send = |encoding: &str| {
+        let headers = [("content-encoding", encoding)];
+        server.call("POST", "/decision-logs", &headers, &log(1).to_string())
+    };
+    let (status, answer) = send("gzip");
+    assert_eq!((status, &answer["error"]), (415, &json!("unsupported_encoding")));
+    assert!(answer["message"].as_str().unwrap().contains("gzip"), "{answer}");
+    assert_eq!(send("identity").0, 201);
+}
+
+#[test]
+fn a_mark_before_the_text_is_no_part_of_it() {
+    let server = Server::start();
+    let send = |text: &str, kind: &str| {
+        let body = format!("\u{feff}{text}");
+        server.call("POST", "/decision-logs", &[("content-type", kind)], &body)
+    };
+    assert_eq!(send(&log(1).to_string(), "application/json").0, 201);
+    assert_eq!(send(&json!([log(2)]).to_string(), "application/json").1["accepted"], 1);
+    assert_eq!(send(&format!("{}\n{}", log(3), log(4)), "application/x-ndjson").1["accepted"], 2);
+}
+
+#[test]
+fn more_lines_than_an_answer_can_hold_whole_are_all_taken_in_and_counted() {
+    let server = Server::start();
+    let mut lines: Vec<String> =
+        (0..20_000).map(|number| in_session(number, &format!("run-{}", number % 100)).to_string()).collect();
+    lines.insert(15_000, "not json".to_owned());
+    "{}".clone_into(&mut lines[19_000]);
+    let headers = [("content-type", "application/x-ndjson")];
+    let (status, answer) = server.call("POST", "/decision-logs", &headers, &lines.join("\n"));
+    assert_eq!((status, &answer["accepted"], &answer["rejected"]), (200, &json!(19_999), &json!(2)));
+    let results = answer["results"].as_array().unwrap();
+    assert_eq!((results.len(), answer.get("truncated")), (20_001, None));
+    assert!((0..).zip(results).all(|(index, result)| result["index"] == index));
+    assert_eq!((&results[15_000]["status"], &results[19_000]["status"]), (&json!(400), &json!(422)));
+    assert_eq!(server.get("/sessions/run-7").1["steps"], 200);
+}
+
+#[test]
 fn the_session_is_that_of_the_log_then_the_header_then_the_parent() {
     let server = Server::start();
     let with_header = |log: &Value| {

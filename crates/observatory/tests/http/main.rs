@@ -12,6 +12,7 @@ mod fuzz;
 mod graph;
 mod ingest;
 mod kill;
+mod loops;
 mod orders;
 mod policies;
 mod power;

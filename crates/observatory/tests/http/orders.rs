@@ -33,6 +33,15 @@ fn a_paused_session_is_told_to_pause_until_it_is_resumed() {
 }
 
 #[test]
+fn whoever_rejects_what_is_not_held_is_told_what_to_do() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    let note = order(&server, "reject", &json!({ "message": "stop" }))["note"].clone();
+    assert!(note.as_str().unwrap().contains("pause it first"), "{note}");
+    assert_eq!(server.accept(&in_session(2, "run"))["control"]["interrupt_signal"], Value::Null);
+}
+
+#[test]
 fn an_agent_that_asks_for_a_person_is_paused_by_the_system() {
     let server = Server::start();
     let mut log = in_session(1, "run");

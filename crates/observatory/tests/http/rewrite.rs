@@ -38,6 +38,43 @@ fn a_rewritten_input_is_handed_out_by_the_guard() {
 }
 
 #[test]
+fn a_rewritten_input_is_handed_out_once_by_the_guard_and_once_with_the_answer_to_a_log() {
+    for guard_first in [true, false] {
+        let server = Server::start();
+        server.accept(&pending(1, "read", &json!({ "path": "a" })));
+        assert_eq!(rewrite(&server, 1, &json!({ "path": "b" })).0, 200);
+        let guard = || check(&server, "read", &json!({ "path": "a" })).get("rewritten_args").cloned();
+        let answer = |number: u32| server.accept(&in_session(number, "run"))["control"].clone();
+        let (told, control) = if guard_first {
+            let told = guard();
+            (told, answer(2))
+        } else {
+            let control = answer(2);
+            (guard(), control)
+        };
+        assert_eq!(told, Some(json!(r#"{"path":"b"}"#)));
+        assert_eq!(
+            (&control["interrupt_signal"], &control["tool_input"], &control["trace_id"]),
+            (&json!("rewrite"), &json!(r#"{"path":"b"}"#), &json!(id(1)))
+        );
+        assert_eq!((guard(), &answer(3)["interrupt_signal"]), (None, &Value::Null), "once by each");
+    }
+}
+
+#[test]
+fn nobody_is_told_of_another_input_once_the_call_has_run() {
+    for ran in ["a", "b"] {
+        let server = Server::start();
+        server.accept(&pending(1, "read", &json!({ "path": "a" })));
+        rewrite(&server, 1, &json!({ "path": "b" }));
+        assert!(check(&server, "read", &json!({ "path": "a" })).get("rewritten_args").is_some());
+        let outcome = json!({ "session_id": "run", "tool": "read", "args": { "path": ran }, "result": "x" });
+        assert_eq!(server.post("/guard/outcome", &outcome).0, 200);
+        assert_eq!(server.accept(&in_session(2, "run"))["control"]["interrupt_signal"], Value::Null, "{ran}");
+    }
+}
+
+#[test]
 fn a_rewritten_input_is_handed_to_the_very_call_that_it_is_for() {
     let server = Server::start();
     server.accept(&pending(1, "rm", &json!({ "path": "a", "force": true })));

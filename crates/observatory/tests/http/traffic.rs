@@ -165,6 +165,35 @@ fn five_equal_failures_raise_the_alert_when_their_results_come() {
 }
 
 #[test]
+fn what_a_round_used_stands_in_its_log_and_is_counted_once() {
+    let server = Server::start();
+    for number in 0..2 {
+        server.observatory.note_with_usage(call(number, Status::Pending), usage(number));
+        server.observatory.complete(result(number));
+    }
+    // One whose log was there before its usage.
+    server.observatory.note(call(2, Status::Pending));
+    server.observatory.note_with_usage(call(2, Status::Failure), usage(2));
+    settle(&server);
+    let (_, steps) = server.get("/sessions/run/steps");
+    let deltas: Vec<&Value> =
+        steps["steps"].as_array().unwrap().iter().map(|step| &step["log"]["state_delta"]).collect();
+    assert_eq!(
+        deltas,
+        [
+            &json!({ "tokens_consumed": 100, "cumulative_session_cost": 0.25 }),
+            &json!({ "tokens_consumed": 100, "cumulative_session_cost": 0.5 }),
+            &Value::Null,
+        ]
+    );
+    assert_eq!(steps["steps"][2]["log"]["action"]["status"], "failure");
+    let (_, session) = server.get("/sessions/run");
+    assert_eq!((&session["tokens"], &session["cost_usd"]), (&json!(300), &json!(0.75)));
+    let (_, cost) = server.get("/cost?from=0");
+    assert_eq!((&cost["total"]["tokens"], &cost["total"]["cost_usd"]), (&json!(300), &json!(0.75)));
+}
+
+#[test]
 fn redundant_repeats_are_marked_with_what_they_burned() {
     let server = Server::start();
     for number in 0..6 {
@@ -189,7 +218,7 @@ fn redundant_repeats_are_marked_with_what_they_burned() {
     let models: Vec<&Value> = cost["cells"].as_array().unwrap().iter().map(|cell| &cell["key"]).collect();
     assert!(models.contains(&&json!("gpt")), "{cost}");
     let (_, overview) = server.get("/overview");
-    assert_eq!(overview["wasted_today"], json!({ "steps": 5, "tokens": 500.0, "cost_usd": 1.25 }));
+    assert_eq!(overview["wasted_today"], json!({ "steps": 5, "tokens": 500, "cost_usd": 1.25 }));
 }
 
 #[test]
@@ -208,6 +237,24 @@ fn what_the_gateway_did_is_the_state_of_the_session_until_all_is_well() {
     settle_again(&server, 1);
     let (_, session) = server.get("/sessions/run");
     assert_eq!((&session["state"], &session["last_verdict"]), (&json!("active"), &Value::Null));
+}
+
+#[test]
+fn a_verdict_without_words_has_those_of_what_was_found() {
+    let server = Server::start();
+    let finding = json!({
+        "detector": "redundancy", "kind": "repeat", "severity": "warning", "count": 2, "key": "k",
+        "message": "`bash` was called 2 times",
+    });
+    server.observatory.note_finding(tenant(), "run".to_owned(), finding);
+    server.observatory.note_verdict(verdict("run", Action::Warn, true));
+    let words = Some("in words of its own".to_owned());
+    server.observatory.note_verdict(Verdict { message: words, ..verdict("run", Action::Hint, true) });
+    settle(&server);
+    let (_, session) = server.get("/sessions/run");
+    let said: Vec<&Value> =
+        session["verdicts"].as_array().unwrap().iter().map(|verdict| &verdict["message"]).collect();
+    assert_eq!(said, ["`bash` was called 2 times", "in words of its own"]);
 }
 
 #[test]

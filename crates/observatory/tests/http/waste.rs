@@ -23,7 +23,8 @@ fn again(number: u32, status: &str, output: Option<&str>) -> Value {
 
 fn loops(server: &Server) -> usize {
     let (_, session) = server.get("/sessions/run");
-    session["findings"].as_array().unwrap().iter().filter(|found| found["detector"] == "redundancy").count()
+    let is_loop = |found: &&Value| found["detector"] == "redundancy" && found["severity"] == "loop";
+    session["findings"].as_array().unwrap().iter().filter(is_loop).count()
 }
 
 fn wasted(server: &Server) -> Value {

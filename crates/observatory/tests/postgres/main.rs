@@ -18,6 +18,8 @@ mod graph;
 mod ingest;
 #[path = "../http/kill.rs"]
 mod kill;
+#[path = "../http/loops.rs"]
+mod loops;
 mod machine;
 #[path = "../http/orders.rs"]
 mod orders;
