@@ -282,6 +282,7 @@ Variables:
   LOOP_EMBEDDING_MODEL_PATH  a folder with model.onnx and tokenizer.json, or the .onnx file itself
   LOOP_EMBEDDING_ENGINE      auto, pure or onnxruntime [default: auto]
   ORT_DYLIB_PATH             ONNX Runtime's library; `auto` uses it where it is set
+  LOOP_KEEP_PROMPTS          true keeps prompts in clear, and tells which one was similar [default: false]
   METRICS_LISTEN             serves /metrics there [default: off]
   OTEL_*                     where spans go, as OpenTelemetry names it [default: nowhere]
 

@@ -21,8 +21,8 @@ use std::path::Path;
 
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
-use loopbreaker::ReplayRules;
-use loopbreaker_config::Config;
+use loopbreaker::{Ladder, ReplayRules};
+use loopbreaker_config::{Config, Mode, Policy};
 use loopbreaker_trace::Options;
 
 use crate::args::{Args, ReplayArgs};
@@ -42,7 +42,7 @@ use totals::Totals;
 pub(crate) fn run(args: &ReplayArgs) -> Result<Exit, Failure> {
     refuse_two_readers_of_stdin(args);
     let config = config(args)?;
-    let rules = ReplayRules::new(&config.detectors);
+    let rules = ReplayRules::new(&config.detectors).with_ladder(ladder(&config));
     let likeness = args.semantic.then(|| Likeness::new(&config)).transpose()?;
     // Nobody wants to learn after ten minutes that the page cannot be written.
     let page = args.html.as_deref().map(|out| PageFile::prepare(out, &args.files)).transpose()?;
@@ -104,6 +104,13 @@ fn view(args: &ReplayArgs) -> Box<dyn runs::View> {
         let detail = table::Detail { explain: args.explain, verbose: args.verbose, quiet: args.quiet };
         Box::new(Table::new(anstream::stdout().lock(), crate::terminal::width(), detail))
     }
+}
+
+/// What is done at each strike; nothing where there are policies and none of them looks at tool loops.
+fn ladder(config: &Config) -> Option<Ladder> {
+    let looks = |policy: &Policy| policy.mode != Mode::Off && policy.tool_loops.is_some();
+    let is_done = config.policies.is_empty() || config.policies.iter().any(looks);
+    is_done.then(|| config.detectors.ladder.clone())
 }
 
 fn config(args: &ReplayArgs) -> Result<Config, Failure> {

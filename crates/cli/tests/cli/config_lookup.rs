@@ -29,6 +29,14 @@ fn the_config_is_found_by_flag_then_variable_then_place() {
 }
 
 #[test]
+fn policies_that_do_not_look_at_tool_loops_do_nothing_about_them() {
+    let desk = Desk::with("runs.jsonl", repeats("a", 8));
+    desk.put("off.yaml", "policies: [{ id: p, spec: { chant: { enabled: true } } }]\n");
+    let run = desk.run(&["replay", "runs.jsonl", "--json", "-c", "off.yaml"]).lines().remove(0);
+    assert_eq!((run["verdict"].as_str(), run["actions"].as_array().map(Vec::len)), (Some("loop"), Some(0)));
+}
+
+#[test]
 fn a_config_that_is_not_sound_stops_the_replay() {
     let desk = Desk::with("runs.jsonl", repeats("a", 4));
     desk.put("bad.yaml", "sentinel:\n  default: { threshold: 0 }\n");

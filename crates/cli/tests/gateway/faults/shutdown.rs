@@ -14,7 +14,7 @@ const STREAMED: &str = r#"{"model":"gpt-4o","stream":true,"messages":[{"role":"u
 
 /// A stream that has begun.
 fn begun(lab: &Lab) -> Wire {
-    lab.mock.script([Turn::text("one two three four five six seven eight nine ten").chunk_delay_ms(100)]);
+    lab.mock.script([Turn::text("one two three four five six seven eight nine ten").chunk_delay_ms(250)]);
     let mut wire = lab.wire();
     wire.send(&request("POST", "/v1/chat/completions", &[], STREAMED.as_bytes()));
     wire.head();

@@ -1,8 +1,10 @@
 //! Two tenants never influence each other.
 
-use crate::lab::{Bench, Lab};
+use serde_json::Value;
+
+use crate::lab::{Bench, Lab, until};
 use crate::provider::Provider;
-use crate::talk::{looping, question};
+use crate::talk::{Chat, looping, question};
 use crate::wire::answer;
 
 /// The statuses of a transcript that goes round, for one tenant.
@@ -29,6 +31,36 @@ fn a_session_of_the_same_name_is_another_one() {
         let verdicts: Vec<_> = (1..=6).map(|times| lab.verdict(&headers, looping("task", times)).1).collect();
         assert_eq!(verdicts, WHOLE_LADDER, "{tenant}");
     }
+}
+
+#[test]
+fn sessions_that_say_the_same_are_each_written_down_whole() {
+    let lab = Lab::new();
+    let steps = |session: &str| {
+        let headers = [("x-session-id", session)];
+        for times in 1..=4 {
+            let commands = (0..times).map(|n| (format!("cat {n}.txt"), format!("text number {n}")));
+            let chat =
+                commands.fold(Chat::new("read them"), |chat, (call, result)| chat.call(&call, &result));
+            assert_eq!(lab.verdict(&headers, chat.body()).0, 200);
+        }
+        let mut told = Vec::new();
+        until("its calls are written down", || {
+            let steps = lab.get(&format!("/api/v1/sessions/{session}/steps")).json()["steps"].clone();
+            let words = |step: &Value| {
+                let log = &step["log"];
+                format!("{} {}", log["action"]["tool_input"], log["action"]["status"])
+            };
+            told = steps.as_array().map_or(Vec::new(), |steps| steps.iter().map(words).collect());
+            told.iter().filter(|step| step.contains("cat")).count() == 4
+        });
+        told.retain(|step| step.contains("cat"));
+        told
+    };
+    let first = steps("one");
+    assert!(first.iter().all(|step| step.ends_with("\"success\"")), "{first:?}");
+    assert_eq!(steps("two"), first);
+    assert_eq!(steps("three"), first);
 }
 
 #[test]

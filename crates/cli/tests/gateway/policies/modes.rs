@@ -1,6 +1,6 @@
 //! Enforce, shadow and off; the global shadow, the kill switch and the hold-out.
 
-use crate::lab::Lab;
+use crate::lab::{Lab, until};
 use crate::talk::{looping, question};
 
 /// A policy in this mode that would refuse nearly everything.
@@ -157,6 +157,16 @@ fn whatever_else_refuses_a_request_a_kill_switch_says_why() {
         assert_eq!((reply.status, reply.code().as_str()), (403, "kill_switch"), "{times}");
         assert_eq!(reply.header("retry-after"), None);
     }
+}
+
+#[test]
+fn a_chant_in_an_answer_that_came_whole_is_told_of() {
+    let lab = Lab::new();
+    lab.mock.script([loopbreaker_mock::Turn::chant("and again the very same words, ", 100)]);
+    assert_eq!(lab.chat(&[("x-session-id", "s")], question("a")).status, 200);
+    until("it is written down", || {
+        lab.get("/api/v1/sessions/s/findings").text().contains("\"kind\":\"chant\"")
+    });
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn a_bad_threshold_is_refused_and_changes_nothing() {
     let mut bad = waiting();
     bad["semantic"] = json!({ "threshold": 7 });
     let (status, refused) = change(&lab, &bad);
-    assert_eq!((status, &refused["violations"][0]["field"]), (422, &json!("semantic")));
+    assert_eq!((status, &refused["violations"][0]["field"]), (422, &json!("semantic.threshold")));
     assert_eq!(judged(&lab, "a"), "hint");
 }
 
