@@ -15,6 +15,8 @@ export interface Stage {
   mock: Mock;
   gateway: Gateway;
   browser: Browser;
+  /** A browser of its own, for somebody who is not logged in. */
+  context: (options?: BrowserContextOptions) => Promise<BrowserContext>;
   /** Opens a page; everything that goes wrong in it fails the test. */
   open: (hash: string, options?: BrowserContextOptions) => Promise<Page>;
 }
@@ -29,9 +31,13 @@ export function stage(config: object = {}): Stage {
     made.mock = await Mock.start();
     made.gateway = await Gateway.start(made.mock.url, config);
     made.browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-    made.open = async (hash, options = {}) => {
+    made.context = async (options = {}) => {
       const context = await made.browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
       if (BUILT) await serveBuilt(context, made.gateway.url, resolve(BUILT));
+      return context;
+    };
+    made.open = async (hash, options = {}) => {
+      const context = await made.context(options);
       const page = await context.newPage();
       pages.push(page);
       page.on("pageerror", (problem) => problems.push(problem.message));

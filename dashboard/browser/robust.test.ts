@@ -226,4 +226,20 @@ describe("a gateway with tokens", () => {
     await page.waitForSelector('[data-connection="live"]');
     await page.close();
   });
+
+  it("has the token's field ready, says who somebody is, and lets them go", async () => {
+    const context = await at.context();
+    const page = await context.newPage();
+    await page.goto(`${at.gateway.url}/#/sessions`);
+    await page.getByLabel("Token").waitFor();
+    await page.keyboard.type(token);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector('[data-connection="live"]');
+    await page.getByTitle(/Logged in as .*role operator/).waitFor();
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByLabel("Token").waitFor();
+    await page.reload();
+    await page.getByLabel("Token").waitFor();
+    await context.close();
+  });
 });

@@ -70,7 +70,7 @@ describe("ten thousand sessions", () => {
       );
 
       // A filter of all of them is as quick.
-      await page.getByLabel("Filter sessions by name or agent").fill("agent-7");
+      await page.getByLabel("Filter sessions by name, agent or tenant").fill("agent-7");
       await until(
         () => page.locator("[data-count]").innerText(),
         (text) => text.startsWith("250"),

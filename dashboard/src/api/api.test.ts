@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ApiError, get, onUnauthorised, pages, url } from "./client";
+import { ApiError, get, onUnauthorised, pages, send, url } from "./client";
 import { MessageParser } from "./sse";
 import { Stream, type Connection, type Told } from "./stream";
 
@@ -43,6 +43,13 @@ describe("calls", () => {
     const problem = await get("/policies").catch((thrown: unknown) => thrown);
     expect(problem).toBeInstanceOf(ApiError);
     expect(problem).toMatchObject({ status: 422, message: "spec.mode is unknown" });
+  });
+
+  it("that are orders do not claim to be tried again", async () => {
+    vi.stubGlobal("fetch", () => Promise.reject(new TypeError("no network")));
+    const told = async (call: Promise<unknown>) => ((await call.catch((thrown: unknown) => thrown)) as Error).message;
+    expect(await told(get("/sessions"))).toMatch(/tries again by itself/);
+    expect(await told(send("POST", "/sessions/s/pause"))).toBe("the server cannot be reached");
   });
 
   it("tell when somebody has to log in", async () => {

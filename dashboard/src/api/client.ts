@@ -48,7 +48,10 @@ async function call<T>(address: string, options: RequestInit): Promise<T> {
     answer = await fetch(address, { credentials: "same-origin", ...options });
   } catch (problem) {
     if (problem instanceof DOMException && problem.name === "AbortError") throw problem;
-    throw new ApiError(0, "unreachable", "the server cannot be reached; this page tries again by itself");
+    // Only what is asked for is asked for again: an order is given by a person.
+    const isOrder = options.method !== undefined;
+    const message = `the server cannot be reached${isOrder ? "" : "; this page tries again by itself"}`;
+    throw new ApiError(0, "unreachable", message);
   }
   if (answer.ok) return (answer.status === 204 ? null : await answer.json()) as T;
   if (answer.status === 401) unauthorised();

@@ -161,8 +161,17 @@ export type Finding = {
   at: string;
   count: number;
   detector: string;
+  evidence?: unknown[];
+  identity?: string;
   kind: string;
+  message?: string;
+  onset?: number | null;
+  period?: number;
+  prevented_by?: string;
+  score?: number;
   severity: string;
+  step?: number | null;
+  trace_id?: string | null;
 };
 
 export type Findings = {
@@ -196,8 +205,10 @@ export type GuardVerdict = {
   feedback: string | null;
   kind: string | null;
   paused: boolean;
+  rewritten_args?: string;
   strikes: number;
   threshold: number;
+  unchanged_since?: number;
 };
 
 export type HandOff = {
@@ -254,6 +265,7 @@ export type Node = {
 };
 
 export type OrderGiven = {
+  note?: string;
   session_id: string;
   state: string;
 };

@@ -23,6 +23,7 @@ export type Session = Omit<
   state: SessionState;
   entropy_history?: number[];
   wasted?: api.Wasted;
+  cluster_id?: string;
   alert?: Alert | null;
   verdict?: api.Verdict | null;
 };
@@ -80,6 +81,7 @@ export type Budget = api.Budget & {
   used_usd: number;
   period?: string | null;
   warn_at?: number | null;
+  tenant?: string | null;
 };
 
 /** Answered by the listener, beside the API. */

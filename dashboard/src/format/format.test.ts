@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { count, counted, exact, rate, score } from "./count";
 import { money, share } from "./money";
 import { head, line, pretty, shortId } from "./text";
-import { ago, clock, duration, span } from "./time";
+import { ago, clock, duration, per, span } from "./time";
 
 describe("money", () => {
   it.each([
@@ -63,6 +63,17 @@ describe("time", () => {
   it("shows lengths of time", () =>
     expect([span(12), span(1500), span(61_000)]).toEqual(["12 ms", "1.5 s", "1 min"]));
   it("says nothing of a moment that is none", () => expect([clock("x"), clock(null)]).toEqual(["–", "–"]));
+  it("says in words how often something comes round", () =>
+    expect(["86400s", "3600s", "2h", "60s", "90s", "1d", "session", null].map(per)).toEqual([
+      "per day",
+      "per hour",
+      "per 2 hours",
+      "per minute",
+      "per 90 seconds",
+      "per day",
+      "",
+      "",
+    ]));
   it("reads durations and nothing else", () =>
     expect([duration("15m"), duration("1h"), duration("1 week")]).toEqual([900_000, 3_600_000, null]));
 });

@@ -43,3 +43,17 @@ export function duration(text: string): number | null {
   const unit = UNITS[found?.[2] ?? ""];
   return found?.[1] && unit ? Number(found[1]) * unit : null;
 }
+
+/** How often something comes round, `per day`, `per 2 hours`; nothing for what has no length, such as a session. */
+export function per(text: string | null | undefined): string {
+  const millis = duration(text ?? "");
+  if (!millis) return "";
+  const units: [number, string][] = [
+    [86_400_000, "day"],
+    [3_600_000, "hour"],
+    [60_000, "minute"],
+    [1000, "second"],
+  ];
+  const [unit, name] = units.find(([length]) => millis % length === 0) ?? [1, "millisecond"];
+  return millis === unit ? `per ${name}` : `per ${millis / unit} ${name}s`;
+}

@@ -1,6 +1,6 @@
 // The topology as boxes and curves, ready to be drawn.
 import type { Topology, TopologyEdge, TopologyNode } from "../api/shapes";
-import { layered, linkId } from "./layered";
+import { layered, linkId, type Link } from "./layered";
 
 export interface Box {
   key: string;
@@ -52,12 +52,11 @@ export function fleetMap(topology: Topology, room: number): FleetMap {
   });
   const spacing = { ...BOX, gapX: 88, gapY: 30, columns: Math.max(1, Math.floor((room + 44) / (BOX.width + 44))) };
   const layout = layered(drawn.map(nodeKey), topology.edges.map(ends), spacing);
-  const states = new Map(drawn.map((node) => [nodeKey(node), node.state]));
   const boxes = drawn.map((node) => {
     const { x, y } = layout.nodes.get(nodeKey(node)) ?? { x: 0, y: 0 };
     return { key: nodeKey(node), node, x, y };
   });
-  const pairs = new Set(topology.edges.map((edge) => linkId(ends(edge))));
+  const goesRound = rounds(topology.edges.filter((edge) => edge.loop).map(ends));
   let lowest = layout.height;
   const curves: Curve[] = [];
   for (const edge of topology.edges) {
@@ -65,15 +64,31 @@ export function fleetMap(topology: Topology, room: number): FleetMap {
     const [a, b] = [layout.nodes.get(from), layout.nodes.get(to)];
     if (!a || !b || from === to) continue;
     const isBack = layout.back.has(linkId({ from, to }));
-    // The API says so, or one end is in a loop and the other one sends back: that edge goes round and round.
-    const isInLoop = states.get(from) === "loop" || states.get(to) === "loop";
-    const loops = edge.loop ?? (isInLoop && pairs.has(linkId({ from: to, to: from })));
+    // The API says that its session loops; who handed over once and got nothing back has no part in it.
+    const loops = edge.loop && goesRound({ from, to });
     const width = 1.2 + Math.min(3.2, Math.log2(1 + edge.count) * 0.38);
     const { path, x, y, low } = isBack || b.x <= a.x ? returning(a, b) : going(a, b);
     lowest = Math.max(lowest, low);
     curves.push({ key: linkId({ from, to }), edge, path, x, y, loops, width });
   }
   return { boxes, curves, width: layout.width, height: lowest, left: topology.nodes.length - drawn.length };
+}
+
+/** Whether a link is part of a circle of these links. */
+function rounds(links: readonly Link[]): (link: Link) => boolean {
+  const next = new Map<string, string[]>();
+  for (const { from, to } of links) next.set(from, [...(next.get(from) ?? []), to]);
+  const reached = new Map<string, Set<string>>();
+  const reach = (start: string) => {
+    const known = reached.get(start);
+    if (known) return known;
+    const seen = new Set([start]);
+    // A set that grows while it is walked is walked to its new end.
+    for (const id of seen) for (const to of next.get(id) ?? []) seen.add(to);
+    reached.set(start, seen);
+    return seen;
+  };
+  return ({ from, to }) => reach(to).has(from);
 }
 
 interface Point {

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { TopologyEdge, TopologyNode } from "../api/shapes";
+import { fleetMap } from "./fleetMap";
 import { layered, linkId, type Link } from "./layered";
 import { runs } from "./repeats";
 import { thread, type Bead } from "./thread";
@@ -102,6 +104,48 @@ describe("the map of a fleet", () => {
     const ids = Array.from({ length: 5000 }, (_, index) => `n${index}`);
     const all = ids.slice(1).map((to, index) => ({ from: ids[index] ?? "", to }));
     expect(layered(ids, all, SPACING).nodes.size).toBe(5000);
+  });
+});
+
+describe("the state of an agent", () => {
+  const node = (state: string): TopologyNode => ({
+    agent_id: "coder",
+    cluster_id: "",
+    tenant: "acme",
+    state,
+    session_id: "newest",
+    steps: 1,
+    tokens: 0,
+    cost_usd: 0,
+    loop_score: 0,
+    violations: 0,
+    last_at: "2026-02-21T10:00:00Z",
+  });
+  it("is not passed on by a hand-over that nothing came back from", () => {
+    const edge = (from: string, to: string): TopologyEdge => ({
+      from,
+      to,
+      loop: true,
+      count: 2,
+      tenant: "acme",
+      cluster_id: "",
+      latency_ms: 1,
+      session_id: "s",
+      last_at: "2026-02-21T10:00:00Z",
+    });
+    const nodes = ["planner", "coder", "tester", "critic"].map((agent_id) => ({ ...node("loop"), agent_id }));
+    const edges = [
+      edge("planner", "coder"),
+      edge("coder", "tester"),
+      edge("tester", "critic"),
+      edge("critic", "coder"),
+    ];
+    const red = fleetMap({ nodes, edges }, 900).curves.filter((curve) => curve.loops);
+    expect(red.map(({ edge }) => `${edge.from}>${edge.to}`).sort()).toEqual([
+      "coder>tester",
+      "critic>coder",
+      "tester>critic",
+    ]);
   });
 });
 

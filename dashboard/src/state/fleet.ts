@@ -1,6 +1,7 @@
 // What is known of the sessions of a fleet, kept up to date by events and bounded in every direction.
 import type { Told } from "../api/stream";
 import type { Alert, Finding, Session, SessionState } from "../api/shapes";
+import { strength } from "./proof";
 
 export interface Row extends Session {
   key: string;
@@ -8,7 +9,7 @@ export interface Row extends Session {
   trail: number[];
   /** When its alert was raised, in milliseconds since 1970. */
   alertedAt: number | null;
-  /** What a detector found last, while it is in a loop. */
+  /** What explains it best of what was found, while it is in a loop. */
   found: Finding | null;
 }
 
@@ -36,6 +37,8 @@ export class Fleet {
   readonly states: Record<SessionState, number> = { active: 0, warning: 0, loop: 0, paused: 0, ended: 0 };
   /** Those that need somebody: in a loop, or held. */
   readonly attention = new Set<string>();
+  /** Sessions by tenant: with one alone nobody needs its name. */
+  readonly tenants = new Map<string, number>();
   /** The keys of each name, since an alert names no tenant. */
   private readonly named = new Map<string, string>();
 
@@ -61,6 +64,7 @@ export class Fleet {
     this.rows.clear();
     this.named.clear();
     this.attention.clear();
+    this.tenants.clear();
     for (const state of Object.keys(this.states) as SessionState[]) this.states[state] = 0;
   }
 
@@ -70,20 +74,19 @@ export class Fleet {
     if (row) this.change(row, state);
   }
 
-  setAlert(key: string, alert: Alert, now: number): void {
-    const row = this.rows.get(key);
-    if (!row) return;
-    row.alert = alert;
-    row.alertedAt ??= alert.since ? Date.parse(alert.since) : now;
-  }
-
+  /** What was found earlier; an event of the meantime that proves as much is newer. */
   setFound(key: string, found: Finding): void {
     const row = this.rows.get(key);
-    if (row) row.found ??= found;
+    if (row && (!row.found || strength(row.found) < strength(found))) this.replace(row, { found });
   }
 
   find(id: string, tenant: string | null): Row | undefined {
     return this.rows.get(tenant === null ? (this.named.get(id) ?? "") : keyOf(tenant, id));
+  }
+
+  /** The tenants that have a session of this name. */
+  tenantsOf(id: string): string[] {
+    return [...this.tenants.keys()].filter((tenant) => this.rows.has(keyOf(tenant, id))).sort();
   }
 
   private take(told: Told, now: number): boolean {
@@ -98,13 +101,10 @@ export class Fleet {
         return true;
       }
       case "entropy_alert":
-        if (row) {
-          row.alertedAt = now;
-          this.setAlert(row.key, event as unknown as Alert, now);
-        }
+        if (row) this.replace(row, { alert: event as unknown as Alert, alertedAt: now });
         return row !== undefined;
       case "entropy_recovered":
-        if (row) [row.alert, row.alertedAt] = [null, null];
+        if (row) this.replace(row, { alert: null, alertedAt: null });
         return row !== undefined;
       case "hitl": {
         const state = event["state"];
@@ -114,10 +114,12 @@ export class Fleet {
       case "graph":
         if (event["node"] && (event["node"] as Record<string, unknown>)["agent_id"]) this.bucket(now).steps++;
         return true;
-      case "finding":
+      case "finding": {
         this.bucket(now).loops++;
-        if (row) row.found = (event["finding"] ?? null) as Finding | null;
+        const found = event["finding"] as Finding | undefined;
+        if (row && found && (!row.found || strength(row.found) <= strength(found))) this.replace(row, { found });
         return true;
+      }
       default:
         return false;
     }
@@ -133,6 +135,7 @@ export class Fleet {
     const alert = session.alert ?? (open ? (known?.alert ?? null) : null);
     const since = alert?.since ? Date.parse(alert.since) : (known?.alertedAt ?? Date.parse(session.last_at));
     if (known) this.states[known.state]--;
+    else this.tenants.set(session.tenant, (this.tenants.get(session.tenant) ?? 0) + 1);
     // Put in again, a session stands behind those that were quiet longer.
     this.rows.delete(key);
     const row: Row = {
@@ -152,9 +155,15 @@ export class Fleet {
 
   private change(row: Row, state: SessionState): void {
     this.states[row.state]--;
-    row.state = state;
     this.states[state]++;
-    this.attend(row);
+    this.attend(this.replace(row, { state }));
+  }
+
+  /** A changed row is a new one: a list draws a row again only when it is another object. */
+  private replace(row: Row, changes: Partial<Row>): Row {
+    const changed = { ...row, ...changes };
+    this.rows.set(row.key, changed);
+    return changed;
   }
 
   private attend(row: Row): void {
@@ -168,6 +177,9 @@ export class Fleet {
     this.states[oldest.state]--;
     this.rows.delete(oldest.key);
     this.attention.delete(oldest.key);
+    const left = (this.tenants.get(oldest.tenant) ?? 1) - 1;
+    if (left > 0) this.tenants.set(oldest.tenant, left);
+    else this.tenants.delete(oldest.tenant);
     if (this.named.get(oldest.session_id) === oldest.key) this.named.delete(oldest.session_id);
   }
 

@@ -2,10 +2,16 @@
 
 export type Keys = Record<string, () => void>;
 
+/** What Space or Enter does something to by itself. */
+const PRESSED = "button, a, summary, input:not([type=range]), select, [role=button], [role=link]";
+
 /** The key of a command, or `null` when the event belongs to a field or to the browser. */
 export function chord(event: KeyboardEvent): string | null {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return null;
   const target = event.target;
+  // Whoever has gone to a button, link or fold presses it with these.
+  const isPress = event.key === " " || event.key === "Enter";
+  if (isPress && target instanceof Element && target.closest(PRESSED)) return null;
   if (target instanceof HTMLElement && event.key !== "Escape") {
     const isSlider = target instanceof HTMLInputElement && target.type === "range";
     if (isSlider) return /^(Arrow|Home|End|Page)/.test(event.key) ? null : event.key;

@@ -2,14 +2,15 @@
 import { ApiError, get, onUnauthorised, pages, send, url } from "../api/client";
 import type { Finding, Overview, Session, WhoAmI } from "../api/shapes";
 import { Stream, type Connection, type Told } from "../api/stream";
-import { Fleet, keyOf, type Row } from "./fleet";
+import { Fleet, type Row } from "./fleet";
+import { strongest } from "./proof";
 
 /** Sessions that the list asks for; more are found by filters. */
 const MAX_LISTED = 10_000;
 /** The tiles are asked for so often, in milliseconds. */
 const OVERVIEW_EVERY = 5000;
-/** Alerts whose pattern is not known are looked up, so many at most. */
-const MAX_LOOKED_UP = 20;
+/** Alerts whose proof is not known are looked up, so many at most. */
+const MAX_LOOKED_UP = 50;
 
 class Live {
   readonly fleet = new Fleet();
@@ -45,11 +46,16 @@ class Live {
     },
     gap: () => {
       this.fleet.clear();
+      this.lookedUp.clear();
       this.version++;
       void this.readSessions();
       for (const listener of this.listeners) listener([]);
     },
   });
+
+  get severalTenants(): boolean {
+    return (void this.version, this.fleet.tenants.size > 1);
+  }
 
   get mayOrder(): boolean {
     return this.who === null || this.who.role !== "viewer";
@@ -80,6 +86,17 @@ class Live {
     await send("POST", "/login", { token });
     this.loginNeeded = false;
     this.open();
+  }
+
+  /** Forgets whoever was here, with everything that they were shown. */
+  async logOut(): Promise<void> {
+    await send("POST", "/logout");
+    this.stream.stop();
+    this.listed?.abort();
+    this.fleet.clear();
+    this.lookedUp.clear();
+    [this.who, this.overview, this.loaded, this.loginNeeded] = [null, null, false, true];
+    this.version++;
   }
 
   /** Hears every batch of events; an empty one means that some were missed. */
@@ -149,7 +166,7 @@ class Live {
   /** What repeats in a loop that was there before this page: it is in the session's findings. */
   private lookUpAlerts(): void {
     for (const row of this.alerts().slice(0, MAX_LOOKED_UP)) {
-      if (row.alert || row.found || this.lookedUp.has(row.key)) continue;
+      if (row.found || this.lookedUp.has(row.key)) continue;
       if (this.lookedUp.size > 1000) this.lookedUp.clear();
       this.lookedUp.add(row.key);
       void this.lookUp(row);
@@ -158,13 +175,15 @@ class Live {
 
   private async lookUp(row: Row): Promise<void> {
     const path = `/sessions/${encodeURIComponent(row.session_id)}/findings`;
-    const { findings } = await get<{ findings: Finding[] }>(path, { tenant: row.tenant }).catch(() => ({
-      findings: [],
-    }));
-    const last = findings.filter((finding) => finding.severity === "loop").at(-1);
-    if (!last) return;
-    this.fleet.setFound(keyOf(row.tenant, row.session_id), last);
-    this.version++;
+    try {
+      const found = strongest((await get<{ findings: Finding[] }>(path, { tenant: row.tenant })).findings);
+      if (!found) return;
+      this.fleet.setFound(row.key, found);
+      this.version++;
+    } catch {
+      // Asked again with the next events.
+      this.lookedUp.delete(row.key);
+    }
   }
 }
 

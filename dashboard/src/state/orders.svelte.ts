@@ -1,5 +1,5 @@
 // Orders to sessions, and what became of them.
-import { reason, send } from "../api/client";
+import { ApiError, reason, send } from "../api/client";
 import type { SessionState } from "../api/shapes";
 import { keyOf } from "./fleet";
 import { live } from "./live.svelte";
@@ -64,7 +64,10 @@ class Orders {
       this.say(answer.note ? `Nothing to do: ${answer.note}.` : done);
       return true;
     } catch (problem) {
-      this.say(`Could not ${order}: ${reason(problem)}`, true);
+      const isLost = problem instanceof ApiError && problem.status === 0;
+      const name = order.replace(/^./, (letter) => letter.toUpperCase());
+      const then = isLost ? `. It was not done; press ${name} again.` : "";
+      this.say(`Could not ${order}: ${reason(problem)}${then}`, true);
       return false;
     }
   }

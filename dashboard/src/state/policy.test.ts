@@ -7,7 +7,11 @@ describe("a policy in words", () => {
     tool_loops: { enabled: true, ladder: ["hint", "reject"] },
     loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 5, action: "warn" },
     chant: { enabled: false, action: "cut" },
-    rules: [{ id: "budget", key: "session", cost_usd: 5, on_exceed: "pause" }],
+    rules: [
+      { id: "budget", key: "session", cost_usd: 5, on_exceed: "pause" },
+      { id: "same", key: "session", cost_usd: 5, period: "session" },
+      { id: "daily", key: "tenant", cost_usd: 100, period: "1d" },
+    ],
   };
 
   it("says what each part does, and that a missing one is off", () => {
@@ -17,6 +21,8 @@ describe("a policy in words", () => {
       "same thought: off",
       "chant: off",
       "rule budget: $5 per session, then pause",
+      "rule same: $5 per session",
+      "rule daily: $100 per tenant, per day",
     ]);
   });
 

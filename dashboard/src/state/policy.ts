@@ -1,4 +1,5 @@
 // A policy in words.
+import { per } from "../format/time";
 
 export interface Clause {
   name: string;
@@ -46,10 +47,10 @@ function ruleSays(rule: Record<string, unknown>): string {
   if (rule["requests_per_minute"] !== undefined)
     limits.push(`${text(rule["requests_per_minute"])} requests a minute`);
   if (rule["tokens_per_minute"] !== undefined) limits.push(`${text(rule["tokens_per_minute"])} tokens a minute`);
-  if (rule["cost_usd"] !== undefined)
-    limits.push(`$${text(rule["cost_usd"])}${rule["period"] ? ` per ${text(rule["period"])}` : ""}`);
+  if (rule["cost_usd"] !== undefined) limits.push(`$${text(rule["cost_usd"])}`);
   const then = rule["on_exceed"] ? `, then ${text(rule["on_exceed"])}` : "";
-  return `${limits.join(", ") || "a limit"} per ${text(rule["key"])}${then}`;
+  const often = per(typeof rule["period"] === "string" ? rule["period"] : "");
+  return `${limits.join(", ") || "a limit"} per ${text(rule["key"])}${often ? `, ${often}` : ""}${then}`;
 }
 
 /** A spec from what somebody wrote, or what is wrong with it. */

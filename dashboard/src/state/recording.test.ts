@@ -46,6 +46,32 @@ describe("a recording", () => {
     ]);
   });
 
+  it("says from which step on it is another one", () => {
+    const recording = new Recording();
+    expect(recording.add([step(1, "a"), step(2, "a")])).toBe(1);
+    expect(recording.add([step(1, "a"), step(2, "a")])).toBe(Infinity);
+    expect(recording.add([step(2, "a", "loop"), step(3, "a")])).toBe(2);
+  });
+
+  it("counts what a step cost, and wasted, once it is done", () => {
+    const recording = new Recording();
+    recording.add([step(1, "a"), step(2, "a", "normal", { cost_usd: 0 }), step(3, "b")]);
+    expect(recording.spentAt(3)).toMatchObject({ cost: 1, wastedSteps: 0 });
+    recording.add([step(2, "a", "loop", { cost_usd: 2, redundant: true, tokens: 70 })]);
+    expect(recording.spentAt(3)).toEqual({ tokens: 90, cost: 3, wastedSteps: 1, wastedCost: 2 });
+  });
+
+  it("knows the last score at a step that has none", () => {
+    const scored = (n: number, entropy_score?: number) => {
+      const one = step(n, "a");
+      if (entropy_score !== undefined) one.log.cognition.entropy_score = entropy_score;
+      return one;
+    };
+    const recording = new Recording();
+    recording.add([scored(1), scored(2, 0.5), scored(3, 0.2), scored(4)]);
+    expect([1, 2, 3, 4].map((number) => recording.scoresAt(number))).toEqual([[], [0.5], [0.5, 0.2], [0.5, 0.2]]);
+  });
+
   it("finds the attempt before", () => {
     const recording = new Recording();
     recording.add([step(1, "test"), step(2, "edit"), step(3, "test"), step(4, "read")]);

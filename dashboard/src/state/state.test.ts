@@ -1,24 +1,13 @@
 import { describe, expect, it } from "vitest";
-import type { Session, SessionState } from "../api/shapes";
+import type { Finding, Session, SessionState } from "../api/shapes";
+import { session as sessionLike } from "../../test/sessions";
 import type { Told } from "../api/stream";
 import { Fleet, keyOf, sorted } from "./fleet";
 import { chord } from "./keys";
 import { href, parse, sessionHref } from "./route";
 
-const session = (id: string, state: SessionState = "active", more: Partial<Session> = {}): Session => ({
-  session_id: id,
-  tenant: "acme",
-  agents: ["coder"],
-  state,
-  entropy_score: 1,
-  loop_score: 0,
-  steps: 1,
-  tokens: 10,
-  cost_usd: 0.1,
-  started_at: "2026-02-21T10:00:00Z",
-  last_at: "2026-02-21T10:00:00Z",
-  ...more,
-});
+const session = (id: string, state: SessionState = "active", more: Partial<Session> = {}): Session =>
+  sessionLike(id, { state, ...more });
 const told = (type: string, event: object, tenant: string | null = "acme"): Told => ({
   type,
   tenant,
@@ -71,6 +60,52 @@ describe("the fleet", () => {
     expect(fleet.find("a", "acme")).toMatchObject({ alertedAt: 5000, alert: { occurrence_count: 5 } });
     fleet.hear([told("entropy_recovered", { session_id: "a" }), told("session", session("a"))], 6000);
     expect(fleet.find("a", "acme")).toMatchObject({ alertedAt: null, alert: null });
+  });
+
+  const found = (detector: string, count = 3): Finding => ({ detector, kind: "repeat", severity: "loop", count });
+
+  it("makes another row of one that changes, so that a list draws it again", () => {
+    const fleet = new Fleet();
+    fleet.load([session("a", "loop")], 0);
+    const changes = [
+      () => fleet.setFound(keyOf("acme", "a"), found("redundancy")),
+      () => fleet.hear([told("entropy_alert", alert)], 0),
+      () => fleet.hear([told("finding", { session_id: "a", finding: found("redundancy", 4) })], 0),
+      () => fleet.setState(keyOf("acme", "a"), "paused"),
+      () => fleet.hear([told("entropy_recovered", { session_id: "a" })], 0),
+    ];
+    for (const change of changes) {
+      const before = fleet.find("a", "acme");
+      change();
+      expect(fleet.find("a", "acme")).not.toBe(before);
+    }
+    expect(fleet.find("a", "acme")).toMatchObject({ state: "paused", found: { count: 4 }, alert: null });
+  });
+
+  it("keeps the proof that looks at results when entropy speaks later", () => {
+    const fleet = new Fleet();
+    fleet.load([session("a", "loop")], 0);
+    fleet.hear([told("finding", { session_id: "a", finding: found("redundancy") })], 0);
+    fleet.hear([told("finding", { session_id: "a", finding: found("entropy", 5) })], 0);
+    expect(fleet.find("a", "acme")?.found).toMatchObject({ detector: "redundancy", count: 3 });
+  });
+
+  it("knows its tenants, and whose a session may be", () => {
+    const fleet = new Fleet();
+    fleet.load([session("a"), session("b")], 0);
+    expect([...fleet.tenants.keys()]).toEqual(["acme"]);
+    fleet.load([session("a", "active", { tenant: "globex" })], 0);
+    expect([...fleet.tenants.entries()]).toEqual([
+      ["acme", 2],
+      ["globex", 1],
+    ]);
+    expect([fleet.tenantsOf("a"), fleet.tenantsOf("b"), fleet.tenantsOf("c")]).toEqual([
+      ["acme", "globex"],
+      ["acme"],
+      [],
+    ]);
+    fleet.clear();
+    expect(fleet.tenants.size).toBe(0);
   });
 
   it("finds the session of an alert that names no tenant", () => {
@@ -147,6 +182,21 @@ describe("a key", () => {
   it("while somebody types is text", () => {
     expect(key({ key: "p" }, document.createElement("textarea"))).toBeNull();
     expect(key({ key: "Escape" }, document.createElement("input"))).toBe("Escape");
+  });
+  it.each(["button", "a", "summary"])("Space or Enter presses the %s that has the focus", (name) => {
+    const control = document.createElement(name);
+    const inside = control.appendChild(document.createElement("span"));
+    expect([key({ key: " " }, control), key({ key: "Enter" }, control), key({ key: " " }, inside)]).toEqual([
+      null,
+      null,
+      null,
+    ]);
+    expect(key({ key: "p" }, control)).toBe("p");
+  });
+  it("Space is a command elsewhere, and on a slider, which does nothing with it", () => {
+    const slider = document.createElement("input");
+    slider.type = "range";
+    expect([key({ key: " " }), key({ key: " " }, slider)]).toEqual([" ", " "]);
   });
   it("arrows on a slider are the slider's", () => {
     const slider = document.createElement("input");

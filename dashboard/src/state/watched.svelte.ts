@@ -1,6 +1,6 @@
 // One session as it is watched: read once, then kept up to date by events.
-import { ApiError, get, reason } from "../api/client";
-import type { SessionDetail, StateAt, Step } from "../api/shapes";
+import { ApiError, get, pages, reason } from "../api/client";
+import type { Session, SessionDetail, StateAt, Step } from "../api/shapes";
 import type { Told } from "../api/stream";
 import { live } from "./live.svelte";
 import { Recording } from "./recording";
@@ -17,6 +17,8 @@ export class Watched {
   readonly recording = new Recording();
   detail = $state.raw<SessionDetail | null>(null);
   problem = $state("");
+  /** The tenants that have a session of this name, where the address leaves open which is meant. */
+  choices = $state.raw<string[]>([]);
   version = $state(0);
   whole = $state(false);
   /** What the API says about the step that is looked at. */
@@ -25,6 +27,9 @@ export class Watched {
   private cursor: string | null = null;
   private readonly answers = new Map<number, StateAt>();
   private readonly closed = new AbortController();
+  private looked = 0;
+  /** Grows when an answer may have become wrong; one that was asked for before is not taken. */
+  private edition = 0;
   private asking: ReturnType<typeof setTimeout> | null = null;
   private busy = false;
   private again = false;
@@ -61,6 +66,7 @@ export class Watched {
       if (this.closed.signal.aborted) return;
       this.problem = reason(problem);
       if (problem instanceof ApiError && problem.status === 0) this.again = true;
+      if (problem instanceof ApiError && problem.status === 409) await this.readChoices().catch(() => undefined);
     }
     setTimeout(() => {
       this.busy = false;
@@ -70,6 +76,7 @@ export class Watched {
 
   /** Asks what was known at a step, as soon as somebody stays there. */
   look(step: number): void {
+    this.looked = step;
     this.known = this.answers.get(step) ?? null;
     if (this.asking !== null) clearTimeout(this.asking);
     if (step < 1 || this.known) return;
@@ -77,15 +84,27 @@ export class Watched {
   }
 
   private async ask(step: number): Promise<void> {
+    const { edition } = this;
     try {
       const answer = await get<StateAt>(this.path("/steps"), { tenant: this.tenant, at: step }, this.closed.signal);
+      if (edition !== this.edition) return;
       this.answers.set(step, answer);
       const oldest = this.answers.keys().next().value;
       if (this.answers.size > MAX_KNOWN && oldest !== undefined) this.answers.delete(oldest);
-      this.known = answer;
+      if (this.looked === step) this.known = answer;
     } catch {
       // What is known from the steps themselves is shown instead.
     }
+  }
+
+  private async readChoices(): Promise<void> {
+    const tenants = new Set<string>();
+    const take = (sessions: Session[]) => {
+      for (const one of sessions) if (one.session_id === this.id) tenants.add(one.tenant);
+    };
+    const options = { most: 2000, signal: this.closed.signal };
+    await pages<Session>("/sessions", { q: this.id, limit: 500 }, "sessions", take, options);
+    this.choices = [...tenants].sort();
   }
 
   private async readSteps(): Promise<void> {
@@ -93,13 +112,22 @@ export class Watched {
     while (more && this.recording.length < MAX_STEPS) {
       const query = { tenant: this.tenant, brief: 1, limit: 2000, cursor: this.cursor };
       const page = await get<{ steps: Step[]; next: string | null }>(this.path("/steps"), query, this.closed.signal);
-      this.recording.add(page.steps);
+      this.forget(this.recording.add(page.steps));
       // The last page is not full: it is read again from its start when something new has come.
       more = page.next !== null && page.steps.length > 0;
       if (page.next !== null) this.cursor = page.next;
-      this.answers.delete(this.recording.length);
       this.version++;
     }
+  }
+
+  /** A step has come or is done now: what was answered about it, and about those behind it, is out of date. */
+  private forget(from: number): void {
+    for (const step of [...this.answers.keys()]) if (step >= from) this.answers.delete(step);
+    if (this.looked < from) return;
+    this.edition++;
+    if (this.known) this.known = { ...this.known, row: null };
+    if (this.asking !== null) clearTimeout(this.asking);
+    if (this.looked > 0) this.asking = setTimeout(() => void this.ask(this.looked), SETTLES);
   }
 
   private concerns(told: Told): boolean {
