@@ -16,7 +16,7 @@ use hyper_util::server::conn::auto;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::control;
@@ -148,14 +148,9 @@ async fn accept(
         };
         // Who comes late is served once, and may stay until the doors are closed.
         let is_late = *hours.shutdown.borrow();
-        let (guests, until) =
-            if is_late { (&late_guests, &hours.closed) } else { (&guests, &hours.shutdown) };
-        let Some(guest) = guests.enter() else { continue };
-        let (worker, tls, until) = (worker.clone(), tls.clone(), until.clone());
-        tokio::spawn(async move {
-            let _guest = guest;
-            greet(worker, stream, serves, tls, Stay { is_late, until }).await;
-        });
+        let Some(guest) = (if is_late { &late_guests } else { &guests }).enter() else { continue };
+        let stay = Stay { is_late, guest, hours: hours.clone(), late_guests: late_guests.clone() };
+        tokio::spawn(greet(worker.clone(), stream, serves, tls.clone(), stay));
     }
 }
 
@@ -192,19 +187,27 @@ async fn serve(
         .timer(TokioTimer::new())
         .max_header_list_size(MAX_HEADERS as u32)
         .max_concurrent_streams(256);
-    let has_asked = Arc::new(AtomicBool::new(false));
-    let asking = Arc::clone(&has_asked);
+    let asked = Arc::new(Asked::default());
+    let asking = Arc::clone(&asked);
     let service = service_fn(move |request| {
-        asking.store(true, Ordering::Relaxed);
+        asking.tell();
         let worker = worker.clone();
         async move { Ok::<_, Infallible>(answer(&worker, serves, request).await) }
     });
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    let until = if stay.is_late { &mut stay.hours.closed } else { &mut stay.hours.shutdown };
     tokio::select! {
         // A client that breaks its connection hears nothing more from us anyway.
         _ = connection.as_mut() => return,
-        () = never_asks(&has_asked) => return,
-        () = stops(&mut stay.until) => {}
+        () = asked.never() => return,
+        () = stops(until) => {}
+    }
+    if !asked.is_told() && stay.becomes_late() {
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = asked.told() => {}
+            () = stops(&mut stay.hours.closed) => {}
+        }
     }
     connection.as_mut().graceful_shutdown();
     drop(connection.await);
@@ -227,26 +230,61 @@ async fn answer(worker: &Worker, serves: Serves, mut request: Request<Incoming>)
     control::json_error(404, "not_found", "this port serves nothing here")
 }
 
-/// Ends when a client has sent no request in the time that it has for its headers: before it has said which version of
-/// HTTP it speaks, nothing else looks at the clock.
-async fn never_asks(has_asked: &AtomicBool) {
-    tokio::time::sleep(SLOWEST_HEADERS).await;
-    if has_asked.load(Ordering::Relaxed) {
-        std::future::pending::<()>().await;
-    }
-}
-
 /// Waits until the gateway stops. The sender is dropped only when the process ends.
 async fn stops(shutdown: &mut watch::Receiver<bool>) {
     drop(shutdown.wait_for(|stopping| *stopping).await);
 }
 
-/// How a connection ends.
+/// Whether a connection has brought a request yet.
+#[derive(Default)]
+struct Asked {
+    is_told: AtomicBool,
+    first: Notify,
+}
+
+impl Asked {
+    /// A request has come.
+    fn tell(&self) {
+        if !self.is_told.swap(true, Ordering::AcqRel) {
+            self.first.notify_one();
+        }
+    }
+
+    fn is_told(&self) -> bool {
+        self.is_told.load(Ordering::Acquire)
+    }
+
+    /// Waits for the first request.
+    async fn told(&self) {
+        self.first.notified().await;
+    }
+
+    /// Ends when a client has sent no request in the time that it has for its headers: before it has said which version
+    /// of HTTP it speaks, nothing else looks at the clock.
+    async fn never(&self) {
+        tokio::time::sleep(SLOWEST_HEADERS).await;
+        if self.is_told() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// How long a connection stays.
 struct Stay {
     /// Whether it came when the process was about to end, so that one request is all that it gets.
     is_late: bool,
-    /// It ends with what is under way when this says so.
-    until: watch::Receiver<bool>,
+    guest: Guest,
+    hours: Hours,
+    late_guests: Guests,
+}
+
+impl Stay {
+    /// A connection that was opened a moment before the end, and whose first request may be on its way already, is as
+    /// good as one that comes late. Whether it may stay.
+    fn becomes_late(&mut self) -> bool {
+        let late = if self.is_late { None } else { self.late_guests.enter() };
+        late.map(|guest| self.guest = guest).is_some()
+    }
 }
 
 /// Connections that are open.

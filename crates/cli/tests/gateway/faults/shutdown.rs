@@ -45,6 +45,20 @@ fn an_open_stream_may_end_and_until_then_it_is_not_ready_and_serves_who_has_not_
 }
 
 #[test]
+fn a_connection_that_was_opened_before_the_end_is_served_once_after_it() {
+    let mut lab = Lab::new();
+    let mut stream = begun(&lab);
+    let mut early = lab.wire();
+    lab.signal(Signal::TERM);
+    until("it is not ready", || lab.get("/readyz").status == 503);
+    early.send(&request("POST", "/v1/chat/completions", &[], question("early").as_bytes()));
+    assert_eq!(early.reply().status, 200);
+    assert!(early.is_closed(), "one request is all that it gets");
+    while stream.chunk().is_some() {}
+    assert_eq!(lab.ended().code(), Some(0));
+}
+
+#[test]
 fn a_request_that_is_under_way_is_answered() {
     let mut lab = Lab::new();
     lab.mock.script([Turn::text("late").delay_ms(800)]);
