@@ -5,6 +5,7 @@
 #   scripts/bench-gateway.sh                            all of it: about twenty minutes
 #   scripts/bench-gateway.sh 2k                         only rows with that in their names, or `memory`
 #   BENCH_SECONDS=0.3 BENCH_ROUNDS=3 BENCH_HELD=50000 scripts/bench-gateway.sh     a quick look
+#   BENCH_ONLY=loopbreaker scripts/bench-gateway.sh     only nginx beside it; several names with a semicolon between them
 #   scripts/bench-gateway.sh --markdown docs/benchmarks.md       also writes the tables there
 set -euo pipefail
 cd "$(dirname "$0")/.."

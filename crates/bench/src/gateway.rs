@@ -103,7 +103,14 @@ pub struct Effort {
 }
 
 /// Measures what has `part` in its name. Progress is told on the way, since it takes minutes.
-pub fn measure(effort: Effort, part: &str, progress: &mut impl Write) -> io::Result<Report> {
+///
+/// With `only`, the targets of these names take part, beside nginx and the upstream itself.
+pub fn measure(
+    effort: Effort,
+    part: &str,
+    only: Option<&str>,
+    progress: &mut impl Write,
+) -> io::Result<Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let folder = tempfile::tempdir()?;
     let mock = Mock::fixed().start("127.0.0.1:0")?;
@@ -120,7 +127,11 @@ pub fn measure(effort: Effort, part: &str, progress: &mut impl Write) -> io::Res
     let rows: Vec<&Row> = ROWS.iter().filter(|row| row.name.contains(part)).collect();
     if !rows.is_empty() {
         let redis = Target::redis(folder.path())?;
-        let targets = start_all(folder.path(), upstream, &redis)?;
+        let mut targets = start_all(folder.path(), upstream, &redis)?;
+        targets.retain(|target| {
+            let always = matches!(target.name, "nginx" | "direct");
+            always || only.is_none_or(|only| only.split(';').any(|name| name == target.name))
+        });
         for row in rows {
             writeln!(progress, "{}: {} rounds of {:?}", row.about, effort.rounds, effort.round)?;
             report.measured.push(runtime.block_on(measure_row(row, effort, &targets))?);

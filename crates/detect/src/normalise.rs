@@ -3,10 +3,14 @@
 //! The rules are data: one table of patterns, searched for all at once in linear time. Plain numbers and git hashes
 //! are not in it, since page 3 is not page 4. A tool's own patterns come from the config.
 
+mod starts;
+
 use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
+use regex_automata::{Anchored, Input, Match};
+use starts::Starts;
 
 use crate::config::ConfigError;
 
@@ -87,14 +91,17 @@ const LOOK_AT: usize = 32 * 1024;
 pub(crate) struct Normaliser {
     /// `None` folds nothing.
     patterns: Option<Regex>,
+    /// Whether a tool's own patterns are among them: they may begin anywhere.
+    has_own: bool,
 }
 
 impl Normaliser {
     /// The built-in rules.
     pub(crate) fn built_in() -> &'static Self {
         // The table is constant and a test compiles it, so the fallback that folds nothing is never met.
-        static BUILT_IN: LazyLock<Normaliser> =
-            LazyLock::new(|| Normaliser::compile(&[]).unwrap_or(Normaliser { patterns: None }));
+        static BUILT_IN: LazyLock<Normaliser> = LazyLock::new(|| {
+            Normaliser::compile(&[]).unwrap_or(Normaliser { patterns: None, has_own: false })
+        });
         &BUILT_IN
     }
 
@@ -109,7 +116,7 @@ impl Normaliser {
             pattern: own.join(" | "),
             reason: error.to_string(),
         })?;
-        Ok(Self { patterns: Some(patterns) })
+        Ok(Self { patterns: Some(patterns), has_own: !own.is_empty() })
     }
 
     /// Writes the normalised form of `result` into `out`.
@@ -129,11 +136,25 @@ impl Normaliser {
 
     fn fold(&self, bytes: &[u8], out: &mut Vec<u8>) {
         let mut copied = 0;
-        for found in self.patterns.iter().flat_map(|patterns| patterns.find_iter(bytes)) {
+        let mut replace = |found: Match| {
             copy_lines(&bytes[copied..found.start()], out);
             let instead = RULES.get(found.pattern().as_usize()).map_or(&b""[..], |rule| rule.instead);
             out.extend_from_slice(instead);
             copied = found.end();
+        };
+        match &self.patterns {
+            None => {}
+            Some(patterns) if self.has_own => patterns.find_iter(bytes).for_each(replace),
+            Some(patterns) => {
+                let mut starts = Starts::of(bytes);
+                while let Some(start) = starts.next() {
+                    let input = Input::new(bytes).range(start..).anchored(Anchored::Yes);
+                    if let Some(found) = patterns.search(&input) {
+                        starts.go_on(found.end());
+                        replace(found);
+                    }
+                }
+            }
         }
         copy_lines(&bytes[copied..], out);
     }
@@ -277,7 +298,90 @@ mod tests {
         assert!(check_pattern(&"a{1000}".repeat(100)).is_err());
     }
 
+    /// Pieces of which what is folded is made, and what looks nearly so.
+    const PIECES: &[&str] = &[
+        "2026-03-01T10:00:11.5Z",
+        "2026/03/01 10:00",
+        "20260301T101112Z",
+        "Sun, 15 Nov 2026 17:32",
+        "Mon",
+        "Sep",
+        "Sun Nov 15 17:32:51 PM UTC 2026",
+        "Nov  5 03:04:05.7",
+        "March 1, 2026 at 9:05 AM",
+        "15/Nov/2026:17:32:51",
+        "10:11:12",
+        "9:05 pm",
+        "12:30",
+        "1.03s",
+        "1m0.004s",
+        "35 ms",
+        "3 seconds",
+        "7 \u{b5}s",
+        "5\u{3bc}s",
+        "12 hrs",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "deadbeef-dead-beef-dead-beefdeadbeef",
+        "0x7f3a2c1b4d50",
+        "0x10",
+        "pid 12",
+        "PID=7",
+        "process id: 4",
+        "Process 12345",
+        "process #12",
+        "took: 12.5",
+        "elapsed_ms=3",
+        "latency",
+        "duration\": 4",
+        "[1234]: ",
+        "[1] 99",
+        "/tmp/tmpab12cd/x.py",
+        "/private/var/tmp/a1",
+        "/var/folders/ab/c",
+        "/tmp/notes",
+        "C:\\Users\\Temp\\x",
+        "d:/a/Temp/b",
+        "https://a.b/c",
+        "\x1b[1;31m",
+        "\x1b]0;t\x07",
+        "\x1b=",
+        "\x1b",
+        "1234",
+        "1234567",
+        "12345678",
+        "v1.2.3",
+        "3.5",
+        "main.rs:10:25",
+        "a",
+        "_",
+        "T",
+        ".",
+        "-",
+        ":",
+        "/",
+        "[",
+        "]",
+        "\"",
+        ",",
+        " ",
+        " ",
+        "\n",
+        "\u{e9}",
+        "0",
+    ];
+
     proptest! {
+        #[test]
+        fn everything_is_folded_that_a_search_at_every_place_would_fold(
+            pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..14),
+        ) {
+            let text = pieces.concat();
+            let everywhere = Normaliser { has_own: true, ..Normaliser::built_in().clone() };
+            let mut expected = Vec::new();
+            everywhere.normalise(&text, &mut expected);
+            prop_assert_eq!(normal(&text), String::from_utf8_lossy(&expected), "{:?}", text);
+        }
+
         #[test]
         fn normalising_never_panics_and_never_grows_much(text in ".{0,200}") {
             prop_assert!(normal(&text).len() <= 4 * text.len() + 16);

@@ -37,14 +37,15 @@ impl Usage {
     /// What chat completions and the Responses API report: the prompt's count has the cached tokens in it, the
     /// answer's count those of thinking. Some relays report under the names of both, one of them with zeros.
     pub(crate) fn openai(reported: Json<'_>) -> Option<Self> {
-        let counts = Counts::of(reported)?;
-        let prompt = counts.larger("prompt_tokens", "input_tokens")?;
-        let details = counts.inside("prompt_tokens_details", "input_tokens_details");
-        let cached = details.get("cached_tokens").or_else(|| counts.get("prompt_cache_hit_tokens"));
+        let report = Report::of(reported)?;
+        let prompt = larger(report.prompt_tokens, report.input_tokens)?;
+        let cached = details(report.prompt_details, report.input_details, |inside| inside.cached_tokens)
+            .or_else(|| count(report.prompt_cache_hit_tokens));
         let cached = cached.unwrap_or_default().min(prompt);
-        let answer = counts.larger("completion_tokens", "output_tokens").unwrap_or_default();
-        let details = counts.inside("completion_tokens_details", "output_tokens_details");
-        let reasoning = details.get("reasoning_tokens").unwrap_or_default().min(answer);
+        let answer = larger(report.completion_tokens, report.output_tokens).unwrap_or_default();
+        let reasoning =
+            details(report.completion_details, report.output_details, |inside| inside.reasoning_tokens);
+        let reasoning = reasoning.unwrap_or_default().min(answer);
         Some(Self {
             input: prompt - cached,
             cache_read: cached,
@@ -57,13 +58,13 @@ impl Usage {
     /// What Anthropic reports: every count on its own. In a stream each report replaces what it repeats of the one
     /// before.
     pub(crate) fn anthropic(before: Option<Self>, reported: Json<'_>) -> Option<Self> {
-        let counts = Counts::of(reported)?;
+        let report = Report::of(reported)?;
         let known = before.unwrap_or_default();
         Some(Self {
-            input: counts.get("input_tokens").unwrap_or(known.input),
-            cache_read: counts.get("cache_read_input_tokens").unwrap_or(known.cache_read),
-            cache_write: counts.get("cache_creation_input_tokens").unwrap_or(known.cache_write),
-            output: counts.get("output_tokens").unwrap_or(known.output),
+            input: count(report.input_tokens).unwrap_or(known.input),
+            cache_read: count(report.cache_read_input_tokens).unwrap_or(known.cache_read),
+            cache_write: count(report.cache_creation_input_tokens).unwrap_or(known.cache_write),
+            output: count(report.output_tokens).unwrap_or(known.output),
             reasoning: 0,
         })
     }
@@ -71,77 +72,94 @@ impl Usage {
     /// What Gemini reports: the prompt's count has the cached tokens in it, thoughts stand beside the answer, and so do
     /// the results of tools that run at the provider beside the prompt.
     pub(crate) fn gemini(reported: Json<'_>) -> Option<Self> {
-        let counts = Counts::of(reported)?;
-        let count = |name| counts.get(name).unwrap_or_default();
-        let prompt = counts.get("promptTokenCount")?;
-        let cached = count("cachedContentTokenCount").min(prompt);
+        let report = Report::of(reported)?;
+        let prompt = count(report.gemini_prompt)?;
+        let or_none = |member| count(member).unwrap_or_default();
+        let cached = or_none(report.gemini_cached).min(prompt);
         Some(Self {
-            input: (prompt - cached).saturating_add(count("toolUsePromptTokenCount")),
+            input: (prompt - cached).saturating_add(or_none(report.gemini_tool_use)),
             cache_read: cached,
             cache_write: 0,
-            output: count("candidatesTokenCount"),
-            reasoning: count("thoughtsTokenCount"),
+            output: or_none(report.gemini_candidates),
+            reasoning: or_none(report.gemini_thoughts),
         })
     }
 }
 
-/// What is known of reports, by the names that providers use.
-const NAMES: [&str; 18] = [
-    "prompt_tokens",
-    "input_tokens",
-    "completion_tokens",
-    "output_tokens",
-    "prompt_tokens_details",
-    "input_tokens_details",
-    "completion_tokens_details",
-    "output_tokens_details",
-    "cached_tokens",
-    "reasoning_tokens",
-    // DeepSeek's name for the cached tokens.
-    "prompt_cache_hit_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-    "promptTokenCount",
-    "cachedContentTokenCount",
-    "candidatesTokenCount",
-    "thoughtsTokenCount",
-    "toolUsePromptTokenCount",
-];
-
-/// The members of a report. One that makes no sense says nothing about the others.
+/// The members of a report, or of the details in one, under the names that providers use. One that makes no sense says
+/// nothing about the others; of two with the same name the last one counts.
 #[derive(Default)]
-struct Counts<'a>(Vec<(&'static str, Json<'a>)>);
+struct Report<'a> {
+    prompt_tokens: Option<Json<'a>>,
+    input_tokens: Option<Json<'a>>,
+    completion_tokens: Option<Json<'a>>,
+    output_tokens: Option<Json<'a>>,
+    prompt_details: Option<Json<'a>>,
+    input_details: Option<Json<'a>>,
+    completion_details: Option<Json<'a>>,
+    output_details: Option<Json<'a>>,
+    cached_tokens: Option<Json<'a>>,
+    reasoning_tokens: Option<Json<'a>>,
+    /// DeepSeek's name for the cached tokens.
+    prompt_cache_hit_tokens: Option<Json<'a>>,
+    cache_read_input_tokens: Option<Json<'a>>,
+    cache_creation_input_tokens: Option<Json<'a>>,
+    gemini_prompt: Option<Json<'a>>,
+    gemini_cached: Option<Json<'a>>,
+    gemini_candidates: Option<Json<'a>>,
+    gemini_thoughts: Option<Json<'a>>,
+    gemini_tool_use: Option<Json<'a>>,
+}
 
-impl<'a> Counts<'a> {
+impl<'a> Report<'a> {
     fn of(reported: Json<'a>) -> Option<Self> {
-        let mut members = Vec::new();
+        let mut report = Self::default();
         let mut cursor = Cursor::new(reported.get());
         let read = cursor.members(|name, value| {
-            if let Some(known) = NAMES.into_iter().find(|known| *known == name) {
-                members.push((known, value));
-            }
+            let member = match name {
+                "prompt_tokens" => &mut report.prompt_tokens,
+                "input_tokens" => &mut report.input_tokens,
+                "completion_tokens" => &mut report.completion_tokens,
+                "output_tokens" => &mut report.output_tokens,
+                "prompt_tokens_details" => &mut report.prompt_details,
+                "input_tokens_details" => &mut report.input_details,
+                "completion_tokens_details" => &mut report.completion_details,
+                "output_tokens_details" => &mut report.output_details,
+                "cached_tokens" => &mut report.cached_tokens,
+                "reasoning_tokens" => &mut report.reasoning_tokens,
+                "prompt_cache_hit_tokens" => &mut report.prompt_cache_hit_tokens,
+                "cache_read_input_tokens" => &mut report.cache_read_input_tokens,
+                "cache_creation_input_tokens" => &mut report.cache_creation_input_tokens,
+                "promptTokenCount" => &mut report.gemini_prompt,
+                "cachedContentTokenCount" => &mut report.gemini_cached,
+                "candidatesTokenCount" => &mut report.gemini_candidates,
+                "thoughtsTokenCount" => &mut report.gemini_thoughts,
+                "toolUsePromptTokenCount" => &mut report.gemini_tool_use,
+                _ => return,
+            };
+            *member = Some(value);
         });
-        read.ok().map(|()| Self(members))
+        read.ok().map(|()| report)
     }
+}
 
-    /// The last member of that name, where it is a count.
-    fn get(&self, name: &str) -> Option<u64> {
-        self.0.iter().rev().find(|(other, _)| *other == name).and_then(|(_, value)| whole_number(*value))
-    }
+fn count(member: Option<Json<'_>>) -> Option<u64> {
+    member.and_then(whole_number)
+}
 
-    /// The same thing under two names.
-    fn larger(&self, name: &str, other: &str) -> Option<u64> {
-        self.get(name).max(self.get(other))
-    }
+/// The same thing under two names.
+fn larger(member: Option<Json<'_>>, other: Option<Json<'_>>) -> Option<u64> {
+    count(member).max(count(other))
+}
 
-    /// What stands inside of one of two members.
-    fn inside(&self, name: &str, other: &str) -> Self {
-        let mut all = Self::default();
-        for (_, value) in self.0.iter().filter(|(member, _)| *member == name || *member == other) {
-            all.0.extend(Self::of(*value).unwrap_or_default().0);
-        }
-        all
-    }
+/// A count that stands inside of one of two members.
+fn details<'a>(
+    member: Option<Json<'a>>,
+    other: Option<Json<'a>>,
+    which: impl Fn(&Report<'a>) -> Option<Json<'a>>,
+) -> Option<u64> {
+    let inside = |member: Option<Json<'a>>| count(which(&Report::of(member?)?));
+    inside(member).max(inside(other))
 }
 
 #[cfg(test)]

@@ -37,7 +37,8 @@ fn run() -> io::Result<bool> {
         sessions: setting("BENCH_SESSIONS", 1_000)?,
         held: setting("BENCH_HELD", 1_000_000)?,
     };
-    let report = measure(effort, &part, &mut io::stderr())?;
+    let only = std::env::var("BENCH_ONLY").ok();
+    let report = measure(effort, &part, only.as_deref(), &mut io::stderr())?;
     write!(io::stdout(), "{report}")?;
     if let Some(file) = markdown {
         write_markdown(&file, &report)?;

@@ -54,10 +54,11 @@ impl<'a> Cursor<'a> {
 
     /// The next byte that is no white space, which the cursor then stands before.
     pub(crate) fn peek(&mut self) -> Option<u8> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let blank = rest.iter().position(|byte| !matches!(byte, b' ' | b'\n' | b'\r' | b'\t'));
-        self.at += blank.unwrap_or(rest.len());
-        rest.get(blank?).copied()
+        let bytes = self.text.as_bytes();
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(self.at) {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied()
     }
 
     /// Steps into a list or an object.
@@ -85,11 +86,10 @@ impl<'a> Cursor<'a> {
     pub(crate) fn key(&mut self) -> Result<Cow<'a, str>, Broken<'a>> {
         self.peek();
         let start = self.at;
-        self.skip_string()?;
+        let may_escape = self.skip_string()?;
         let inside = self.text.get(start + 1..self.at - 1).unwrap_or_default();
         self.expect(b':')?;
-        // Keys are short, and hardly one has an escape.
-        Ok(if inside.as_bytes().contains(&b'\\') { unescaped(inside) } else { Cow::Borrowed(inside) })
+        Ok(if may_escape { unescaped(inside) } else { Cow::Borrowed(inside) })
     }
 
     /// Visits the members of an object, but for those that are null.
@@ -153,13 +153,37 @@ impl<'a> Cursor<'a> {
     /// Nesting costs memory on the heap, never stack. A number may be any word of its letters, and a string may have
     /// raw control characters: nobody here reads them, and whoever does will complain.
     pub(crate) fn skip(&mut self) -> Result<Json<'a>, Broken<'a>> {
-        let mut open = Nesting::default();
         let first = self.peek();
         let start = self.at;
+        if matches!(first, Some(b'{' | b'[')) {
+            self.skip_nested(first)?;
+        } else {
+            self.skip_plain(first)?;
+        }
+        Ok(Json(self.text.get(start..self.at).unwrap_or_default()))
+    }
+
+    /// Steps over a value without others in it, which begins with this byte.
+    fn skip_plain(&mut self, first: Option<u8>) -> Result<(), Broken<'a>> {
+        match first {
+            Some(b'"') => self.skip_string().map(drop),
+            Some(b't') => self.skip_word("true"),
+            Some(b'f') => self.skip_word("false"),
+            Some(b'n') => self.skip_word("null"),
+            Some(b'-' | b'0'..=b'9') => {
+                self.skip_number();
+                Ok(())
+            }
+            _ => Err(self.broken()),
+        }
+    }
+
+    /// Steps over an object or a list, which begins with this byte.
+    fn skip_nested(&mut self, first: Option<u8>) -> Result<(), Broken<'a>> {
+        let mut open = Nesting::default();
         let mut next = first;
         loop {
             match next {
-                Some(b'"') => self.skip_string()?,
                 Some(bracket @ (b'{' | b'[')) => {
                     let is_object = bracket == b'{';
                     self.at += 1;
@@ -174,17 +198,11 @@ impl<'a> Cursor<'a> {
                         continue;
                     }
                 }
-                Some(b't') => self.skip_word("true")?,
-                Some(b'f') => self.skip_word("false")?,
-                Some(b'n') => self.skip_word("null")?,
-                Some(b'-' | b'0'..=b'9') => self.skip_number(),
-                _ => return Err(self.broken()),
+                plain => self.skip_plain(plain)?,
             }
             // Behind a value: steps out of all that ends here, and on to the next value.
             loop {
-                let Some(is_object) = open.last() else {
-                    return Ok(Json(self.text.get(start..self.at).unwrap_or_default()));
-                };
+                let Some(is_object) = open.last() else { return Ok(()) };
                 match (self.peek(), is_object) {
                     (Some(b','), _) => {
                         self.at += 1;
@@ -210,27 +228,28 @@ impl<'a> Cursor<'a> {
         self.expect(b':')
     }
 
-    /// Steps over a string: to the first quote that has no odd number of backslashes before it.
-    fn skip_string(&mut self) -> Result<(), Broken<'a>> {
+    /// Steps over a string: to the first quote that has no odd number of backslashes before it. Whether it may have an
+    /// escape.
+    fn skip_string(&mut self) -> Result<bool, Broken<'a>> {
         let bytes = self.text.as_bytes();
         if bytes.get(self.at) != Some(&b'"') {
             return Err(self.broken());
         }
-        let first = self.at + 1;
-        let mut at = first;
-        loop {
-            let Some(length) = quote_in(bytes.get(at..).unwrap_or_default()) else {
-                return Err(self.broken());
-            };
-            at += length;
-            let before = bytes.get(first..at).unwrap_or_default();
-            let escapes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
+        let (mut at, mut may_escape) = (self.at + 1, false);
+        while let Some(quote) = quote_in(bytes.get(at..).unwrap_or_default()) {
+            at += quote.at;
+            may_escape |= quote.may_be_escaped;
+            // The opening quote ends the count.
+            let before = bytes.get(..at).unwrap_or_default();
+            let escapes =
+                if may_escape { before.iter().rev().take_while(|byte| **byte == b'\\').count() } else { 0 };
             at += 1;
             if escapes % 2 == 0 {
                 self.at = at;
-                return Ok(());
+                return Ok(may_escape);
             }
         }
+        Err(self.broken())
     }
 
     fn skip_word(&mut self, word: &str) -> Result<(), Broken<'a>> {
@@ -300,26 +319,43 @@ impl Nesting {
     }
 }
 
-/// Where the first quote stands. In a text that quotes code the next one is seldom far, and there eight bytes at a time
-/// are faster than a vectorised search, which has hardly begun when it is done.
-fn quote_in(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = 0x8080_8080_8080_8080;
-    const QUOTES: u64 = 0x2222_2222_2222_2222;
+/// A quote in a text.
+#[derive(Debug, PartialEq, Eq)]
+struct Quote {
+    at: usize,
+    /// Whether there may be a backslash before it. Where that is not known, there may.
+    may_be_escaped: bool,
+}
+
+/// The first quote. In a text that quotes code the next one is seldom far, and there eight bytes at a time are faster
+/// than a vectorised search, which has hardly begun when it is done.
+fn quote_in(bytes: &[u8]) -> Option<Quote> {
     let (eights, rest) = bytes.as_chunks::<8>();
+    let mut escapes = 0;
     for (index, eight) in eights.iter().enumerate() {
-        let difference = u64::from_le_bytes(*eight) ^ QUOTES;
-        // The lowest top bit that is set belongs to a byte without a difference.
-        let quotes = difference.wrapping_sub(ONES) & !difference & TOPS;
+        let eight = u64::from_le_bytes(*eight);
+        let quotes = bytes_equal(eight, b'"');
+        // Those behind the quote count as well, and are rare.
+        escapes |= bytes_equal(eight, b'\\');
         if quotes != 0 {
-            return Some(index * 8 + (quotes.trailing_zeros() / 8) as usize);
+            let at = index * 8 + (quotes.trailing_zeros() / 8) as usize;
+            return Some(Quote { at, may_be_escaped: escapes != 0 });
         }
         if index == FAR / 8 {
-            return memchr::memchr(b'"', bytes.get(FAR..)?).map(|at| FAR + at);
+            let far = memchr::memchr(b'"', bytes.get(FAR..)?)?;
+            return Some(Quote { at: FAR + far, may_be_escaped: true });
         }
     }
     let found = rest.iter().position(|byte| *byte == b'"')?;
-    Some(eights.len() * 8 + found)
+    Some(Quote { at: eights.len() * 8 + found, may_be_escaped: true })
+}
+
+/// The top bit of each byte that is this one. Borrows may set bits above the lowest one, never below it.
+const fn bytes_equal(eight: u64, byte: u8) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = 0x8080_8080_8080_8080;
+    let difference = eight ^ (ONES * byte as u64);
+    difference.wrapping_sub(ONES) & !difference & TOPS
 }
 
 /// From here on the string is a text without quotes.
@@ -437,7 +473,12 @@ mod tests {
             for byte in bytes.iter_mut().take(plain).filter(|byte| **byte == b'"') {
                 *byte = b'#';
             }
-            proptest::prop_assert_eq!(quote_in(&bytes), bytes.iter().position(|byte| *byte == b'"'));
+            let found = quote_in(&bytes);
+            let expected = bytes.iter().position(|byte| *byte == b'"');
+            proptest::prop_assert_eq!(found.as_ref().map(|quote| quote.at), expected);
+            if let Some(Quote { at, may_be_escaped: false }) = found {
+                proptest::prop_assert!(!bytes[..at].contains(&b'\\'));
+            }
         }
 
         #[test]
