@@ -1,7 +1,8 @@
 //! Where something that is folded may begin.
 //!
 //! An automaton looks at one byte after the other, and each step waits for the one before. Nearly every place can be
-//! told by its first bytes to begin nothing, so the automaton is only started where they leave it open.
+//! told by a few bytes to begin nothing, so the automaton is only started where they leave it open. Plain words are
+//! passed over without a look: what begins with one is told by the number behind it.
 
 /// The places in a text at which one of the built-in rules may fit, from left to right.
 ///
@@ -9,31 +10,30 @@
 pub(super) struct Starts<'t> {
     text: &'t [u8],
     at: usize,
+    /// The end of what was found last: nothing begins before it.
+    free: usize,
+    /// A number that may begin something by itself, where the word before it does not.
+    number: Option<usize>,
 }
 
 /// Part of a word.
 const WORD: u8 = 1;
-/// May begin something where it begins a word.
+/// May tell of something where it begins a word.
 const AT_WORD: u8 = 2;
-/// May begin something anywhere.
+/// May tell of something anywhere.
 const ANYWHERE: u8 = 4;
 
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = 0_u8;
     while byte < 128 {
-        if byte.is_ascii_alphanumeric() || byte == b'_' {
-            classes[byte as usize] = WORD;
-        }
-        if byte.is_ascii_hexdigit() || matches!(byte, b'd' | b'e' | b'l' | b't' | b'p') {
-            classes[byte as usize] |= AT_WORD;
-        }
-        if matches!(byte, b'A' | b'D' | b'F' | b'J' | b'M' | b'N' | b'O' | b'P' | b'S' | b'T' | b'W') {
-            classes[byte as usize] |= AT_WORD;
-        }
-        if matches!(byte, 0x1b | b'[' | b'/' | b':') {
-            classes[byte as usize] |= ANYWHERE;
-        }
+        classes[byte as usize] = match byte {
+            b'0'..=b'9' => WORD | AT_WORD,
+            b'A' | b'D' | b'F' | b'J' | b'M' | b'N' | b'O' | b'S' | b'T' | b'W' => WORD | AT_WORD,
+            b'A'..=b'Z' | b'a'..=b'z' | b'_' => WORD,
+            0x1b | b'[' | b'/' | b':' | b'-' => ANYWHERE,
+            _ => 0,
+        };
         byte += 1;
     }
     classes
@@ -41,12 +41,12 @@ const CLASSES: [u8; 256] = {
 
 impl<'t> Starts<'t> {
     pub(super) fn of(text: &'t [u8]) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, free: 0, number: None }
     }
 
     /// Goes on behind something that was found.
     pub(super) fn go_on(&mut self, behind: usize) {
-        self.at = behind;
+        *self = Self { text: self.text, at: behind, free: behind, number: None };
     }
 }
 
@@ -54,22 +54,31 @@ impl Iterator for Starts<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
+        if let Some(number) = self.number.take() {
+            return Some(number);
+        }
         let begun = self.at;
         let mut before = self.at.checked_sub(1).map_or(0, |before| CLASSES[self.text[before] as usize]);
         for (offset, byte) in self.text[begun..].iter().enumerate() {
             let class = CLASSES[*byte as usize];
-            let is_open = if before & WORD == 0 { class & (AT_WORD | ANYWHERE) } else { class & ANYWHERE };
+            let tells = if before & WORD == 0 { AT_WORD | ANYWHERE } else { ANYWHERE };
             before = class;
-            if is_open == 0 {
+            if class & tells == 0 {
                 continue;
             }
             let at = begun + offset;
-            // A drive's letter stands before the colon that tells of it.
-            let start =
-                if *byte == b':' { at.checked_sub(1).filter(|start| *start >= begun) } else { Some(at) };
-            if start.is_some() && may_begin(*byte, &self.text[at..], &self.text[..at]) {
+            let (free, rest) = (&self.text[self.free..at], &self.text[at..]);
+            if let Some(back) = begins_before(*byte, free, rest) {
                 self.at = at + 1;
-                return start;
+                return Some(at - back);
+            }
+            if byte.is_ascii_digit() {
+                let number = may_measure(rest).then_some(at);
+                let named = named_before(free).map(|back| at - back);
+                if named.or(number).is_some() {
+                    (self.at, self.number) = (at + 1, number.filter(|_| named.is_some()));
+                    return named.or(number);
+                }
             }
         }
         self.at = self.text.len();
@@ -77,24 +86,25 @@ impl Iterator for Starts<'_> {
     }
 }
 
-/// Whether a rule may fit where `rest` begins with this byte.
-fn may_begin(byte: u8, rest: &[u8], before: &[u8]) -> bool {
+/// How far before this byte a rule may fit that begins with no number. What is `free` was not folded yet.
+fn begins_before(byte: u8, free: &[u8], rest: &[u8]) -> Option<usize> {
+    let here = |begins: bool| begins.then_some(0);
     match byte {
-        0x1b => true,
-        b'[' => rest.get(1).is_some_and(u8::is_ascii_digit),
-        b'/' => [&b"/tmp/"[..], b"/var/", b"/private/"].iter().any(|folder| rest.starts_with(folder)),
+        0x1b => Some(0),
+        b'[' => here(rest.get(1).is_some_and(u8::is_ascii_digit)),
+        b'/' => here([&b"/tmp/"[..], b"/var/", b"/private/"].iter().any(|folder| rest.starts_with(folder))),
+        // A drive's letter, and the first group of a UUID, stand before what tells of them.
         b':' => {
-            matches!(rest.get(1), Some(b'/' | b'\\')) && before.last().is_some_and(u8::is_ascii_alphabetic)
+            let is_path = matches!(rest.get(1), Some(b'/' | b'\\'));
+            (is_path && free.last().is_some_and(u8::is_ascii_alphabetic)).then_some(1)
         }
-        b'0'..=b'9' => is_identifier(rest) || may_measure(rest),
-        b'p' | b'P' => is_word(rest, b"pid") || is_word(rest, b"process"),
-        _ => is_identifier(rest) || is_date_name(rest) || is_measured(rest),
+        b'-' => {
+            let is_group = rest.get(5) == Some(&b'-') && free.len() >= 8;
+            (is_group && free.iter().rev().take(8).all(u8::is_ascii_hexdigit)).then_some(8)
+        }
+        b'0'..=b'9' => None,
+        _ => here(is_date_name(rest)),
     }
-}
-
-/// The first group of a UUID.
-fn is_identifier(rest: &[u8]) -> bool {
-    rest.get(8) == Some(&b'-')
 }
 
 /// A number that a time, a duration or an address may begin with, by what follows it.
@@ -116,6 +126,26 @@ fn may_measure(rest: &[u8]) -> bool {
 fn is_unit(rest: &[u8]) -> bool {
     let rest = rest.strip_prefix(b" ").unwrap_or(rest);
     matches!(rest.first(), Some(b'n' | b'u' | b'm' | b's' | b'h' | 0xc2 | 0xce))
+}
+
+/// How far before a number the name of a process or of a duration stands that it belongs to.
+fn named_before(free: &[u8]) -> Option<usize> {
+    let between =
+        free.iter().rev().take_while(|byte| matches!(byte, b' ' | b'=' | b':' | b'#' | b'"')).count();
+    let named = &free[..free.len() - between];
+    // Whatever ends otherwise is none of the names, nor a unit behind one.
+    if between == 0 || !matches!(named.last(), Some(b'd' | b'D' | b's' | b'n' | b'y' | b'k' | b'c')) {
+        return None;
+    }
+    let word = named.iter().rev().take_while(|byte| CLASSES[**byte as usize] & WORD != 0).count();
+    let begins = |length: usize, name: &[u8]| {
+        let start = &named[named.len().checked_sub(length)?..];
+        let is_name = start.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+        is_name.then_some(between + length)
+    };
+    let names = [&b"pid"[..], b"process", b"duration", b"elapsed", b"latency", b"took"];
+    // The one name of two words.
+    names.into_iter().find_map(|name| begins(word, name)).or_else(|| begins(word + 8, b"process "))
 }
 
 /// The name of a day or a month.
@@ -144,13 +174,4 @@ fn is_date_name(rest: &[u8]) -> bool {
                 | b"Dec"
         )
     )
-}
-
-/// The name of something that is measured in time.
-fn is_measured(rest: &[u8]) -> bool {
-    [&b"duration"[..], b"elapsed", b"latency", b"took"].iter().any(|name| rest.starts_with(name))
-}
-
-fn is_word(rest: &[u8], word: &[u8]) -> bool {
-    rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
