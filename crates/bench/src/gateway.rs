@@ -38,6 +38,8 @@ pub struct Row {
     pub streamed: bool,
     /// Whether each request changes a byte near its start, so that nothing known can be taken up.
     pub changes_early: bool,
+    /// Requests per second in all; `None` when each connection sends its next one as soon as it has its answer.
+    pub paced: Option<u32>,
     /// The most that we may take, as a multiple of what nginx takes.
     pub at_most: Option<f64>,
 }
@@ -54,9 +56,11 @@ pub const ROWS: &[Row] = &[
     Row::new("2k-c1", "2 kB, 1 connection", &SMALL, 1).at_most(1.3),
     Row::new("2k-c64", "2 kB, 64 connections", &SMALL, 64).at_most(1.3),
     Row::new("2k-miss", "2 kB, 64 connections, nothing can be taken up", &SMALL, 64).changing_early(),
+    Row::new("2k-paced", "2 kB, 64 connections, 4,000 requests a second in all", &SMALL, 64).paced(4_000),
     Row::new("64k-c1", "64 kB, 1 connection", &LARGE, 1).at_most(1.6),
     Row::new("64k-c64", "64 kB, 64 connections", &LARGE, 64).at_most(1.6),
     Row::new("64k-miss", "64 kB, 64 connections, nothing can be taken up", &LARGE, 64).changing_early(),
+    Row::new("64k-paced", "64 kB, 64 connections, 1,000 requests a second in all", &LARGE, 64).paced(1_000),
     Row::new(
         "64k-prompt",
         "64 kB, 64 connections, of which 40 kB are a prompt that all share",
@@ -73,7 +77,22 @@ impl Row {
     pub const AT_MOST_LOGGING: f64 = 2.0;
 
     const fn new(name: &'static str, about: &'static str, shape: &'static Shape, connections: usize) -> Self {
-        Self { name, about, shape, connections, streamed: false, changes_early: false, at_most: None }
+        Self {
+            name,
+            about,
+            shape,
+            connections,
+            streamed: false,
+            changes_early: false,
+            paced: None,
+            at_most: None,
+        }
+    }
+
+    /// Whether nobody has more to do than it can: then the median latency is that of a request, and not the length of
+    /// a queue.
+    pub const fn is_unhurried(&self) -> bool {
+        self.connections == 1 || self.paced.is_some()
     }
 
     const fn streamed(self) -> Self {
@@ -82,6 +101,10 @@ impl Row {
 
     const fn changing_early(self) -> Self {
         Self { changes_early: true, ..self }
+    }
+
+    const fn paced(self, per_second: u32) -> Self {
+        Self { paced: Some(per_second), ..self }
     }
 
     const fn at_most(self, ratio: f64) -> Self {
@@ -167,7 +190,7 @@ async fn measure_row(row: &'static Row, effort: Effort, targets: &[Target]) -> i
         |at: usize| Fleet::connect(targets[at].address, row.connections, expected, Rc::clone(&works[at]));
     for (at, target) in targets.iter().enumerate() {
         // Every session is known when the measurement begins.
-        fleet(at).await?.run(Until::Requests(effort.sessions as u64)).await?;
+        fleet(at).await?.run(Until::Requests(effort.sessions as u64), None).await?;
         target.empty_log()?;
         told[at].resumed = hits(target)?;
     }
@@ -178,7 +201,7 @@ async fn measure_row(row: &'static Row, effort: Effort, targets: &[Target]) -> i
             let at = (turn + round) % targets.len();
             let fleet = fleet(at).await?;
             let before = targets[at].cpu()?;
-            let done = fleet.run(Until::Elapsed(effort.round)).await?;
+            let done = fleet.run(Until::Elapsed(effort.round), row.paced).await?;
             let used = targets[at].cpu()?.zip(before).map(|(after, before)| after.saturating_sub(before));
             requests += done.latencies.len() as u64;
             bytes += done.bytes;
@@ -233,7 +256,7 @@ async fn measure_memory(effort: Effort, folder: &Path, upstream: SocketAddr) -> 
         let mut work = Workload::new(&Shape { turns, ..SMALL }, effort.sessions, false, false);
         let expected = load::answer_len(upstream, &work.next_request()).await?;
         let fleet = Fleet::connect(target.address, 64, expected, Rc::new(RefCell::new(work))).await?;
-        let done = fleet.run(Until::Requests(effort.held * turns as u64)).await?;
+        let done = fleet.run(Until::Requests(effort.held * turns as u64), None).await?;
         held.push(Held {
             turns,
             sessions: effort.held,

@@ -1,4 +1,5 @@
-//! The load: connections that each send their next request when the answer to the last one is complete.
+//! The load: connections that each send their next request when the answer to the last one is complete, or when its
+//! time has come.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -64,16 +65,22 @@ impl Fleet {
         Ok(Self { connections: open, expected, work })
     }
 
-    /// Sends requests until it is time to stop.
-    pub(crate) async fn run(&self, until: Until) -> io::Result<Done> {
+    /// Sends requests until it is time to stop: so many per second in all, or as many as are answered.
+    pub(crate) async fn run(&self, until: Until, per_second: Option<u32>) -> io::Result<Done> {
         let started = Instant::now();
+        let apart = per_second.map(|rate| Duration::from_secs(1) / rate);
         let sent = Rc::new(Cell::new(0));
         let local = LocalSet::new();
         let mut running = Vec::with_capacity(self.connections.len());
-        for connection in &self.connections {
+        for (turn, connection) in (0..).zip(&self.connections) {
+            // They take turns, and a turn lasts as long as all of them need.
+            let pace = apart.map(|apart| Pace {
+                next: started + apart * turn,
+                apart: apart * self.connections.len() as u32,
+            });
             let (connection, work) = (Rc::clone(connection), Rc::clone(&self.work));
             let sent = Rc::clone(&sent);
-            let sending = send_all(connection, work, self.expected, sent, started, until);
+            let sending = send_all(connection, work, self.expected, sent, started, until, pace);
             running.push(local.spawn_local(sending));
         }
         let mut done = Done::default();
@@ -100,11 +107,15 @@ async fn send_all(
     sent: Rc<Cell<u64>>,
     started: Instant,
     until: Until,
+    mut pace: Option<Pace>,
 ) -> io::Result<(Vec<u64>, u64)> {
     let mut connection = connection.borrow_mut();
     let (mut latencies, mut bytes) = (Vec::new(), 0);
     loop {
-        let begun = Instant::now();
+        let begun = match &mut pace {
+            None => Instant::now(),
+            Some(pace) => pace.begin().await,
+        };
         let over = match until {
             Until::Elapsed(limit) => begun - started >= limit,
             Until::Requests(limit) => sent.get() >= limit,
@@ -117,6 +128,26 @@ async fn send_all(
         ask(&mut connection, &request, expected).await?;
         latencies.push(begun.elapsed().as_nanos() as u64);
         bytes += request.body_len() as u64;
+    }
+}
+
+/// When a connection sends its requests.
+struct Pace {
+    next: Instant,
+    apart: Duration,
+}
+
+impl Pace {
+    /// Waits for the time of the next request. One that is late, since the answer before it was, counts from when it
+    /// should have been sent.
+    async fn begin(&mut self) -> Instant {
+        let due = self.next;
+        self.next += self.apart;
+        if Instant::now() >= due {
+            return due;
+        }
+        tokio::time::sleep_until(due.into()).await;
+        Instant::now()
     }
 }
 

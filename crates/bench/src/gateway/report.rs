@@ -148,9 +148,11 @@ impl Report {
     fn floors(&self) -> Vec<Floor> {
         let mut floors = Vec::new();
         for Measured { row, told, .. } in &self.measured {
-            let (Some(at_most), [nginx, others @ ..]) = (row.at_most, &told[..]) else { continue };
+            let [nginx, others @ ..] = &told[..] else { continue };
             let ours = |name: &str| others.iter().find(|told| told.name == name);
-            if let (Some(alone), Some(together)) = (ours("loopbreaker"), ours(SHARED)) {
+            if let (true, Some(alone), Some(together)) =
+                (row.is_unhurried(), ours("loopbreaker"), ours(SHARED))
+            {
                 let millis = |told: &Told| told.latency(50).as_secs_f64() * 1e3;
                 floors.push(Floor {
                     what: format!("{}, what Redis adds to p50", row.about),
@@ -159,6 +161,7 @@ impl Report {
                     unit: " ms",
                 });
             }
+            let Some(at_most) = row.at_most else { continue };
             for told in others.iter().filter(|told| ["loopbreaker", USUAL].contains(&told.name)) {
                 let logs = told.name == USUAL;
                 floors.push(Floor {
@@ -266,8 +269,8 @@ pub fn replace_block(text: &str, name: &str, block: &str) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
-    use super::super::ROWS;
-    use super::{Done, Held, Measured, Memory, Quartiles, Report, Told, replace_block};
+    use super::super::{ROWS, Row};
+    use super::{Done, Held, Measured, Memory, Quartiles, Report, SHARED, Told, replace_block};
 
     fn told(name: &'static str, micros: &[u64]) -> Told {
         let mut told = Told::new(name);
@@ -293,6 +296,20 @@ mod tests {
         assert!(report(&[13, 26], &[20, 40]).holds());
         assert!(!report(&[14, 28], &[20, 40]).holds());
         assert!(!report(&[13, 26], &[21, 42]).holds());
+    }
+
+    #[test]
+    fn what_redis_adds_is_measured_where_nobody_waits_in_a_queue() {
+        let added = |row: &'static Row| {
+            let slow = Done { latencies: vec![400_000], elapsed: Duration::from_secs(1), ..Done::default() };
+            let mut shared = Told::new(SHARED);
+            shared.add(None, slow);
+            let told = vec![told("nginx", &[10]), told("loopbreaker", &[10]), shared];
+            Report { measured: vec![Measured { row, told, mean_bytes: 2e3 }], ..Report::default() }
+        };
+        for row in ROWS {
+            assert_eq!(added(row).holds(), !row.is_unhurried(), "{}", row.name);
+        }
     }
 
     #[test]
