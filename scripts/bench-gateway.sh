@@ -19,5 +19,5 @@ if [ "$(nproc)" -lt 2 ]; then
 fi
 
 cargo build --release --package loopbreaker-cli
-cargo build --release --package loopbreaker-bench --bin gateway-report
+cargo build --release --package loopbreaker-bench --bin gateway-report --bin bare-proxy
 taskset --cpu-list 1 "${CARGO_TARGET_DIR:-target}/release/gateway-report" "$@"

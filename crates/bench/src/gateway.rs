@@ -172,6 +172,7 @@ fn start_all(folder: &Path, upstream: SocketAddr, redis: &Target) -> io::Result<
     Ok(vec![
         Target::nginx(folder, upstream)?,
         Target::haproxy(folder, upstream)?,
+        Target::bare(folder, upstream)?,
         Target::loopbreaker(folder, upstream, Setup::Quiet)?,
         Target::loopbreaker(folder, upstream, Setup::Shared(redis.address.port()))?,
         Target::loopbreaker(folder, upstream, Setup::Usual)?,

@@ -103,6 +103,15 @@ impl Target {
         Self::start("haproxy", folder, command, address)
     }
 
+    /// The HTTP stack that Loopbreaker stands on, without anything of ours.
+    pub(crate) fn bare(folder: &Path, upstream: SocketAddr) -> io::Result<Self> {
+        let address = free_address()?;
+        let program = std::env::current_exe()?.with_file_name("bare-proxy");
+        let mut command = on_first_core(&program.display().to_string());
+        command.args([address.to_string(), upstream.to_string()]);
+        Self::start("bare hyper", folder, command, address)
+    }
+
     /// A Redis on the second core, which many gateways could share.
     pub(crate) fn redis(folder: &Path) -> io::Result<Self> {
         let address = free_address()?;
