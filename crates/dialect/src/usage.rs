@@ -1,6 +1,6 @@
 //! What an answer consumed.
 
-use crate::json::{Cursor, Json, whole_number};
+use crate::json::{Broken, Cursor, Json, whole_number};
 
 /// Tokens of one request and its answer. No token is counted in two of the fields.
 ///
@@ -39,13 +39,10 @@ impl Usage {
     pub(crate) fn openai(reported: Json<'_>) -> Option<Self> {
         let report = Report::of(reported)?;
         let prompt = larger(report.prompt_tokens, report.input_tokens)?;
-        let cached = details(report.prompt_details, report.input_details, |inside| inside.cached_tokens)
-            .or_else(|| count(report.prompt_cache_hit_tokens));
+        let cached = report.cached_tokens.or_else(|| count(report.prompt_cache_hit_tokens));
         let cached = cached.unwrap_or_default().min(prompt);
         let answer = larger(report.completion_tokens, report.output_tokens).unwrap_or_default();
-        let reasoning =
-            details(report.completion_details, report.output_details, |inside| inside.reasoning_tokens);
-        let reasoning = reasoning.unwrap_or_default().min(answer);
+        let reasoning = report.reasoning_tokens.unwrap_or_default().min(answer);
         Some(Self {
             input: prompt - cached,
             cache_read: cached,
@@ -86,20 +83,18 @@ impl Usage {
     }
 }
 
-/// The members of a report, or of the details in one, under the names that providers use. One that makes no sense says
-/// nothing about the others; of two with the same name the last one counts.
+/// The members of a report under the names that providers use. One that makes no sense says nothing about the others;
+/// of two with the same name the last one counts.
 #[derive(Default)]
 struct Report<'a> {
     prompt_tokens: Option<Json<'a>>,
     input_tokens: Option<Json<'a>>,
     completion_tokens: Option<Json<'a>>,
     output_tokens: Option<Json<'a>>,
-    prompt_details: Option<Json<'a>>,
-    input_details: Option<Json<'a>>,
-    completion_details: Option<Json<'a>>,
-    output_details: Option<Json<'a>>,
-    cached_tokens: Option<Json<'a>>,
-    reasoning_tokens: Option<Json<'a>>,
+    /// The larger one of those that stand in the details of the prompt.
+    cached_tokens: Option<u64>,
+    /// The larger one of those that stand in the details of the answer.
+    reasoning_tokens: Option<u64>,
     /// DeepSeek's name for the cached tokens.
     prompt_cache_hit_tokens: Option<Json<'a>>,
     cache_read_input_tokens: Option<Json<'a>>,
@@ -115,18 +110,21 @@ impl<'a> Report<'a> {
     fn of(reported: Json<'a>) -> Option<Self> {
         let mut report = Self::default();
         let mut cursor = Cursor::new(reported.get());
-        let read = cursor.members(|name, value| {
+        let read = cursor.walk(|name, cursor| {
             let member = match name {
                 "prompt_tokens" => &mut report.prompt_tokens,
                 "input_tokens" => &mut report.input_tokens,
                 "completion_tokens" => &mut report.completion_tokens,
                 "output_tokens" => &mut report.output_tokens,
-                "prompt_tokens_details" => &mut report.prompt_details,
-                "input_tokens_details" => &mut report.input_details,
-                "completion_tokens_details" => &mut report.completion_details,
-                "output_tokens_details" => &mut report.output_details,
-                "cached_tokens" => &mut report.cached_tokens,
-                "reasoning_tokens" => &mut report.reasoning_tokens,
+                "prompt_tokens_details" | "input_tokens_details" => {
+                    report.cached_tokens = report.cached_tokens.max(detail("cached_tokens", cursor)?);
+                    return Ok(());
+                }
+                "completion_tokens_details" | "output_tokens_details" => {
+                    report.reasoning_tokens =
+                        report.reasoning_tokens.max(detail("reasoning_tokens", cursor)?);
+                    return Ok(());
+                }
                 "prompt_cache_hit_tokens" => &mut report.prompt_cache_hit_tokens,
                 "cache_read_input_tokens" => &mut report.cache_read_input_tokens,
                 "cache_creation_input_tokens" => &mut report.cache_creation_input_tokens,
@@ -135,12 +133,30 @@ impl<'a> Report<'a> {
                 "candidatesTokenCount" => &mut report.gemini_candidates,
                 "thoughtsTokenCount" => &mut report.gemini_thoughts,
                 "toolUsePromptTokenCount" => &mut report.gemini_tool_use,
-                _ => return,
+                _ => return cursor.skip().map(drop),
             };
-            *member = Some(value);
+            if let Some(value) = cursor.skip_unless_null()? {
+                *member = Some(value);
+            }
+            Ok(())
         });
         read.ok().map(|()| report)
     }
+}
+
+/// The count of this name in the details that come here, if that is what comes.
+fn detail<'a>(wanted: &str, cursor: &mut Cursor<'a>) -> Result<Option<u64>, Broken<'a>> {
+    let mut found = None;
+    if cursor.peek() == Some(b'{') {
+        cursor.members(|name, value| {
+            if name == wanted {
+                found = Some(value);
+            }
+        })?;
+    } else {
+        cursor.skip()?;
+    }
+    Ok(count(found))
 }
 
 fn count(member: Option<Json<'_>>) -> Option<u64> {
@@ -150,16 +166,6 @@ fn count(member: Option<Json<'_>>) -> Option<u64> {
 /// The same thing under two names.
 fn larger(member: Option<Json<'_>>, other: Option<Json<'_>>) -> Option<u64> {
     count(member).max(count(other))
-}
-
-/// A count that stands inside of one of two members.
-fn details<'a>(
-    member: Option<Json<'a>>,
-    other: Option<Json<'a>>,
-    which: impl Fn(&Report<'a>) -> Option<Json<'a>>,
-) -> Option<u64> {
-    let inside = |member: Option<Json<'a>>| count(which(&Report::of(member?)?));
-    inside(member).max(inside(other))
 }
 
 #[cfg(test)]

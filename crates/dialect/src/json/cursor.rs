@@ -230,26 +230,15 @@ impl<'a> Cursor<'a> {
 
     /// Steps over a string: to the first quote that has no odd number of backslashes before it. Whether it may have an
     /// escape.
+    #[inline]
     fn skip_string(&mut self) -> Result<bool, Broken<'a>> {
-        let bytes = self.text.as_bytes();
-        if bytes.get(self.at) != Some(&b'"') {
-            return Err(self.broken());
-        }
-        let (mut at, mut may_escape) = (self.at + 1, false);
-        while let Some(quote) = quote_in(bytes.get(at..).unwrap_or_default()) {
-            at += quote.at;
-            may_escape |= quote.may_be_escaped;
-            // The opening quote ends the count.
-            let before = bytes.get(..at).unwrap_or_default();
-            let escapes =
-                if may_escape { before.iter().rev().take_while(|byte| **byte == b'\\').count() } else { 0 };
-            at += 1;
-            if escapes % 2 == 0 {
+        match string_end(self.text.as_bytes(), self.at) {
+            Some(StringEnd { at, may_escape }) => {
                 self.at = at;
-                return Ok(may_escape);
+                Ok(may_escape)
             }
+            None => Err(self.broken()),
         }
-        Err(self.broken())
     }
 
     fn skip_word(&mut self, word: &str) -> Result<(), Broken<'a>> {
@@ -319,35 +308,47 @@ impl Nesting {
     }
 }
 
-/// A quote in a text.
+/// Where a string ends.
 #[derive(Debug, PartialEq, Eq)]
-struct Quote {
+struct StringEnd {
+    /// The place behind its last quote.
     at: usize,
-    /// Whether there may be a backslash before it. Where that is not known, there may.
-    may_be_escaped: bool,
+    /// Whether it may have an escape. Where that is not known, it may.
+    may_escape: bool,
 }
 
-/// The first quote. In a text that quotes code the next one is seldom far, and there eight bytes at a time are faster
-/// than a vectorised search, which has hardly begun when it is done.
-fn quote_in(bytes: &[u8]) -> Option<Quote> {
-    let (eights, rest) = bytes.as_chunks::<8>();
+/// The end of the string that begins at `start`; `None` when none begins there, or none ends.
+///
+/// Most strings are a word or two, and there eight bytes at a time are faster than a vectorised search, which has
+/// hardly begun when it is done.
+fn string_end(bytes: &[u8], start: usize) -> Option<StringEnd> {
+    let inside = bytes.get(start..)?.strip_prefix(b"\"")?;
     let mut escapes = 0;
-    for (index, eight) in eights.iter().enumerate() {
+    for (index, eight) in inside.as_chunks::<8>().0.iter().take(FAR / 8).enumerate() {
         let eight = u64::from_le_bytes(*eight);
         let quotes = bytes_equal(eight, b'"');
         // Those behind the quote count as well, and are rare.
         escapes |= bytes_equal(eight, b'\\');
         if quotes != 0 {
-            let at = index * 8 + (quotes.trailing_zeros() / 8) as usize;
-            return Some(Quote { at, may_be_escaped: escapes != 0 });
-        }
-        if index == FAR / 8 {
-            let far = memchr::memchr(b'"', bytes.get(FAR..)?)?;
-            return Some(Quote { at: FAR + far, may_be_escaped: true });
+            if escapes != 0 {
+                return far_end(inside, start);
+            }
+            let at = start + 1 + index * 8 + (quotes.trailing_zeros() / 8) as usize;
+            return Some(StringEnd { at: at + 1, may_escape: false });
         }
     }
-    let found = rest.iter().position(|byte| *byte == b'"')?;
-    Some(Quote { at: eights.len() * 8 + found, may_be_escaped: true })
+    far_end(inside, start)
+}
+
+/// The end of a string that has escapes, is long, or is the last one.
+#[inline(never)]
+fn far_end(inside: &[u8], start: usize) -> Option<StringEnd> {
+    let is_end = |at: &usize| {
+        let escapes = inside.get(..*at).unwrap_or_default().iter().rev();
+        escapes.take_while(|byte| **byte == b'\\').count() % 2 == 0
+    };
+    let end = memchr::memchr_iter(b'"', inside).find(is_end)?;
+    Some(StringEnd { at: start + 1 + end + 1, may_escape: true })
 }
 
 /// The top bit of each byte that is this one. Borrows may set bits above the lowest one, never below it.
@@ -358,8 +359,8 @@ const fn bytes_equal(eight: u64, byte: u8) -> u64 {
     difference.wrapping_sub(ONES) & !difference & TOPS
 }
 
-/// From here on the string is a text without quotes.
-const FAR: usize = 64;
+/// A string that is longer is a text.
+const FAR: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -466,19 +467,15 @@ mod tests {
         }
 
         #[test]
-        fn the_first_quote_is_found_wherever_it_stands(
-            mut bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
-            plain in 0_usize..200,
+        fn a_string_ends_at_its_first_quote_that_is_not_escaped(
+            pieces in proptest::collection::vec(proptest::sample::select(&["a", "\\\\", "\\\"", "\\n", "bcdefgh", "é", ",", ":"][..]), 0..24),
+            behind in "[\"\\\\a]{0,12}",
         ) {
-            for byte in bytes.iter_mut().take(plain).filter(|byte| **byte == b'"') {
-                *byte = b'#';
-            }
-            let found = quote_in(&bytes);
-            let expected = bytes.iter().position(|byte| *byte == b'"');
-            proptest::prop_assert_eq!(found.as_ref().map(|quote| quote.at), expected);
-            if let Some(Quote { at, may_be_escaped: false }) = found {
-                proptest::prop_assert!(!bytes[..at].contains(&b'\\'));
-            }
+            let inside = pieces.concat();
+            let text = format!("{{\"{inside}\"{behind}");
+            let end = string_end(text.as_bytes(), 1);
+            proptest::prop_assert_eq!(end.as_ref().map(|end| end.at), Some(inside.len() + 3));
+            proptest::prop_assert!(end.is_some_and(|end| end.may_escape || !inside.contains('\\')));
         }
 
         #[test]
