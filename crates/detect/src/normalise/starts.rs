@@ -28,8 +28,10 @@ const CLASSES: [u8; 256] = {
     let mut byte = 0_u8;
     while byte < 128 {
         classes[byte as usize] = match byte {
-            b'0'..=b'9' => WORD | AT_WORD,
-            b'A' | b'D' | b'F' | b'J' | b'M' | b'N' | b'O' | b'S' | b'T' | b'W' => WORD | AT_WORD,
+            // Numbers, and the letters that days and months begin with.
+            b'0'..=b'9' | b'A' | b'D' | b'F' | b'J' | b'M' | b'N' | b'O' | b'S' | b'T' | b'W' => {
+                WORD | AT_WORD
+            }
             b'A'..=b'Z' | b'a'..=b'z' | b'_' => WORD,
             0x1b | b'[' | b'/' | b':' | b'-' => ANYWHERE,
             _ => 0,
