@@ -95,7 +95,7 @@ struct Report<'a> {
     cached_tokens: Option<u64>,
     /// The larger one of those that stand in the details of the answer.
     reasoning_tokens: Option<u64>,
-    /// DeepSeek's name for the cached tokens.
+    /// The cached tokens as `DeepSeek` names them.
     prompt_cache_hit_tokens: Option<Json<'a>>,
     cache_read_input_tokens: Option<Json<'a>>,
     cache_creation_input_tokens: Option<Json<'a>>,

@@ -66,17 +66,16 @@ async fn carry(
         let mut idle = pool.borrow_mut();
         idle.iter().position(SendRequest::is_ready).map(|at| idle.swap_remove(at))
     };
-    let mut sender = match ready {
-        Some(sender) => sender,
-        None => {
-            let stream = TcpStream::connect(upstream).await?;
-            stream.set_nodelay(true)?;
-            let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-            spawn_local(connection);
-            sender
-        }
-    };
+    let mut sender = if let Some(sender) = ready { sender } else { connect(upstream).await? };
     let answer = sender.send_request(outgoing).await?;
     pool.borrow_mut().push(sender);
     Ok(answer)
+}
+
+async fn connect(upstream: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failure> {
+    let stream = TcpStream::connect(upstream).await?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+    spawn_local(connection);
+    Ok(sender)
 }
