@@ -98,6 +98,15 @@ impl StreamReader {
         found
     }
 
+    /// The chant is only told of: reads the rest of the frame that it was found in, and what still comes, and listens for
+    /// no more of them. Usage and calls come at the end, whatever was said before.
+    pub fn go_on(&mut self, rest: &[u8]) {
+        self.cut = false;
+        self.scribe.watch = None;
+        // Without a watch nothing is found.
+        self.feed(rest);
+    }
+
     /// What ends the stream validly when it is cut, so that a client gets a final message out of what it has seen.
     pub fn closing(&mut self) -> Vec<u8> {
         let answer = &self.scribe.answer;

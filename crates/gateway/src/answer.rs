@@ -130,13 +130,14 @@ impl Passing {
                 piece
             }
             Watch::Stream(stream) => {
-                let seen = match &mut stream.decoder {
-                    Some(decoder) => stream.reader.feed(&decoder.feed(&piece)),
-                    None => stream.reader.feed(&piece),
-                };
+                let decoded = stream.decoder.as_mut().map(|decoder| decoder.feed(&piece));
+                let frame = decoded.as_deref().unwrap_or(&piece);
                 // What is compressed can only be cut where the compression allows it, so it is only told of.
-                let Some(cut) = seen else { return filtered(stream.filter.as_mut(), piece) };
+                let Some(cut) = stream.reader.feed(frame) else {
+                    return filtered(stream.filter.as_mut(), piece);
+                };
                 if stream.decoder.is_some() || !stream.cut {
+                    stream.reader.go_on(frame.get(cut.keep..).unwrap_or_default());
                     self.chant.get_or_insert(cut.chant);
                     return filtered(stream.filter.as_mut(), piece);
                 }

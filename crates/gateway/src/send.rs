@@ -10,7 +10,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use loopbreaker::Action;
 use loopbreaker_config::ChantAction;
-use loopbreaker_dialect::{Dialect, Refusal, StreamReader, UsageFilter};
+use loopbreaker_dialect::{Dialect, Placement, Refusal, StreamReader, UsageFilter};
 use loopbreaker_telemetry::{Part, Record, UpstreamError};
 
 use crate::answer::{End, Ended, Passing, Watch, WatchedStream, WhenOver};
@@ -33,7 +33,8 @@ use crate::upstream::{AnotherRequest, Lease, Unreachable};
 pub(crate) struct Editing {
     /// The changed body; `None`: it goes as it came.
     pub(crate) body: Option<Vec<u8>>,
-    pub(crate) hinted: bool,
+    /// Where the hint stands, if there is one.
+    pub(crate) hinted: Option<Placement>,
     /// Whether an operator's words stand in place of the client's.
     pub(crate) rewritten: bool,
     /// Whether we asked for usage, so that the client must not see the answer to it.
@@ -126,28 +127,41 @@ impl Sending<'_> {
                 self.worker.pool.send(&upstream.origin, request, self.limit(), None).await
             }
         };
-        let edited = editing.hinted || editing.rewritten || editing.asked_for_usage;
+        let edited = editing.hinted.is_some() || editing.rewritten || editing.asked_for_usage;
         let is_refused = |response: &Response<Incoming>| matches!(response.status().as_u16(), 400 | 422);
         match asked {
             Ok((response, _)) if edited && is_refused(&response) => {
-                editing.asked_for_usage = false;
                 let again = self.exchange(upstream, original, false, false).await;
-                // A request that is refused without the hint too says nothing about the hint.
-                if editing.hinted && again.as_ref().is_ok_and(|(response, _)| !is_refused(response)) {
-                    let placements = &self.worker.shared.placements;
-                    placements.refused(&upstream.name, self.case.model.as_deref());
-                    self.case.degraded.insert(Part::Hint);
-                    if self.case.verdict.action == Action::Hint {
-                        // The model has not heard it.
-                        self.case.verdict.action = Action::Warn;
-                    }
-                    let has_no_place = placements.have_run_out(self.settings.config.hint.placement);
-                    self.worker.shared.telemetry.metrics.set_degraded(Part::Hint, has_no_place);
+                // A request that is refused as it came, too, says nothing about what we changed.
+                if again.as_ref().is_ok_and(|(response, _)| !is_refused(response)) {
+                    self.learn(upstream, editing);
                 }
+                editing.asked_for_usage = false;
                 again
             }
             asked => asked,
         }
+    }
+
+    /// The provider did not like what we changed. Where that is two things, it is the question for usage first, which
+    /// the model does without; the hint is to blame when it is refused alone.
+    fn learn(&mut self, upstream: &Upstream, editing: &Editing) {
+        let placements = &self.worker.shared.placements;
+        let model = self.case.model.as_deref();
+        if editing.asked_for_usage {
+            placements.usage_refused(&upstream.name, model);
+        }
+        let Some(placement) = editing.hinted else { return };
+        if !editing.asked_for_usage {
+            placements.refused(&upstream.name, model, placement);
+        }
+        self.case.degraded.insert(Part::Hint);
+        if self.case.verdict.action == Action::Hint {
+            // The model has not heard it.
+            self.case.verdict.action = Action::Warn;
+        }
+        let has_no_place = placements.have_run_out(self.settings.config.hint.placement);
+        self.worker.shared.telemetry.metrics.set_degraded(Part::Hint, has_no_place);
     }
 
     /// Sends a body that is there whole, once more where a kept connection was dead.
@@ -206,7 +220,7 @@ impl Sending<'_> {
             headers.remove(CONTENT_LENGTH);
         }
         // Only what the client said itself has an answer that may be given again.
-        let is_own = (200..300).contains(&status) && !editing.hinted && !editing.rewritten;
+        let is_own = (200..300).contains(&status) && editing.hinted.is_none() && !editing.rewritten;
         let asked = self.asked.take().filter(|_| is_own);
         let recording = asked.as_ref().map(|asked| asked.recording(body.size_hint().exact().is_none()));
         let keeping = asked.map(|asked| asked.keeping(parts.status, &headers));
