@@ -55,6 +55,7 @@ mod send;
 mod sessions;
 mod settings;
 mod settle;
+mod spellings;
 mod state;
 mod ticket;
 mod timely;
