@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
+use hyper::ext::ReasonPhrase;
 use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
@@ -207,7 +208,7 @@ impl Sending<'_> {
 
     /// Passes an answer on, with our headers and a reader beside it.
     fn pass_on(mut self, response: Response<Incoming>, lease: Lease, editing: &Editing) -> Response<Reply> {
-        let (parts, body) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
         let status = parts.status.as_u16();
         if status == 429 || status >= 500 {
             // Retries of an outage are no loop.
@@ -229,6 +230,10 @@ impl Sending<'_> {
         let mut reply = Response::new(Reply::Passed(Box::new(passing)));
         *reply.status_mut() = parts.status;
         *reply.headers_mut() = headers;
+        // A status of the provider's own has no other words.
+        if let Some(reason) = parts.extensions.remove::<ReasonPhrase>() {
+            reply.extensions_mut().insert(reason);
+        }
         reply
     }
 
