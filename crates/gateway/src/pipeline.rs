@@ -256,7 +256,11 @@ impl Worker {
         let decision = if pause.is_over(timeout, self.shared.now()) {
             Decision::Waiting
         } else {
-            pause.decision(hold).await
+            // Whoever is told to come back finds the next process, where the pause holds, too.
+            tokio::select! {
+                decision = pause.decision(hold) => decision,
+                () = self.shared.drains() => Decision::Waiting,
+            }
         };
         match decision {
             Decision::Resumed => {
