@@ -9,7 +9,7 @@ mod responses;
 mod template;
 mod watch;
 
-pub(crate) use framing::{MAX_EVENT, end_behind, end_in, with_data};
+pub(crate) use framing::{end_behind, end_in, with_data};
 pub(crate) use watch::Watch;
 
 use framing::Framing;
@@ -20,7 +20,7 @@ use crate::{Answer, Dialect};
 
 /// Reads a stream of server-sent events, or Gemini's list of chunks, beside the client that gets it.
 ///
-/// Memory is bounded: an event of more than 1 MiB is passed over, and of the words only what is needed is kept.
+/// Memory is bounded: an event of more than 8 MiB is passed over, and of the words only what is needed is kept.
 ///
 /// ```
 /// use loopbreaker_dialect::{Dialect, StreamReader};

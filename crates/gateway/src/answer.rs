@@ -8,9 +8,10 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use loopbreaker::Chant;
-use loopbreaker_dialect::{Answer, Dialect, StreamReader, UsageFilter, read_answer};
+use loopbreaker_dialect::{Answer, Dialect, StreamReader, UsageFilter};
 
 use crate::cache::{Kept, Recording};
+use crate::collected::Collected;
 use crate::decode::StreamDecoder;
 use crate::upstream::Lease;
 
@@ -64,7 +65,7 @@ pub(crate) enum Watch {
     /// Nothing.
     Nothing,
     /// A whole JSON document.
-    Document { dialect: Dialect, decoder: Option<Box<StreamDecoder>>, collected: Vec<u8> },
+    Document { dialect: Dialect, decoder: Option<Box<StreamDecoder>>, collected: Collected },
     /// A stream of events.
     Stream(Box<WatchedStream>),
 }
@@ -80,13 +81,10 @@ pub(crate) struct WatchedStream {
 }
 
 impl Watch {
-    /// A longer document is not read: it is no answer of a model.
-    const MAX_DOCUMENT: usize = 8 << 20;
-
     fn into_answer(self) -> Option<Answer> {
         match self {
             Self::Nothing => None,
-            Self::Document { dialect, collected, .. } => read_answer(dialect, &collected),
+            Self::Document { dialect, collected, .. } => collected.read(dialect),
             Self::Stream(stream) => Some(stream.reader.finish()),
         }
     }
@@ -121,11 +119,9 @@ impl Passing {
         match &mut self.watch {
             Watch::Nothing => piece,
             Watch::Document { decoder, collected, .. } => {
-                if collected.len() < Watch::MAX_DOCUMENT {
-                    match decoder {
-                        Some(decoder) => collected.extend(decoder.feed(&piece)),
-                        None => collected.extend_from_slice(&piece),
-                    }
+                match decoder {
+                    Some(decoder) => collected.take(&decoder.feed(&piece)),
+                    None => collected.take(&piece),
                 }
                 piece
             }

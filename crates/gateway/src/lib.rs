@@ -14,6 +14,7 @@ mod accounts;
 mod agreed;
 mod answer;
 mod cache;
+mod collected;
 mod consider;
 mod control;
 mod decision;

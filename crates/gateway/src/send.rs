@@ -16,6 +16,7 @@ use loopbreaker_telemetry::{Part, Record, UpstreamError};
 
 use crate::answer::{End, Ended, Passing, Watch, WatchedStream, WhenOver};
 use crate::cache::{Asked, Keeping};
+use crate::collected::Collected;
 use crate::consider::Case;
 use crate::decode::{Encoding, StreamDecoder};
 use crate::headers;
@@ -271,7 +272,7 @@ impl Sending<'_> {
         let streamed = content_type.starts_with("text/event-stream")
             || (dialect == Dialect::Gemini && self.record.stream);
         if !streamed {
-            return Watch::Document { dialect, decoder, collected: Vec::new() };
+            return Watch::Document { dialect, decoder, collected: Collected::default() };
         }
         let chants =
             self.case.policies.iter().filter_map(|applied| Some((applied, applied.policy.policy.chant?)));
