@@ -9,7 +9,7 @@ mod responses;
 mod template;
 mod watch;
 
-pub(crate) use framing::{MAX_EVENT, end_behind, end_in, with_data};
+pub(crate) use framing::{end_behind, end_in, with_data};
 pub(crate) use watch::Watch;
 
 use framing::Framing;
@@ -20,7 +20,7 @@ use crate::{Answer, Dialect};
 
 /// Reads a stream of server-sent events, or Gemini's list of chunks, beside the client that gets it.
 ///
-/// Memory is bounded: an event of more than 1 MiB is passed over, and of the words only what is needed is kept.
+/// Memory is bounded: an event of more than 8 MiB is passed over, and of the words only what is needed is kept.
 ///
 /// ```
 /// use loopbreaker_dialect::{Dialect, StreamReader};
@@ -96,6 +96,15 @@ impl StreamReader {
         });
         self.cut = found.is_some();
         found
+    }
+
+    /// The chant is only told of: reads the rest of the frame that it was found in, and what still comes, and listens for
+    /// no more of them. Usage and calls come at the end, whatever was said before.
+    pub fn go_on(&mut self, rest: &[u8]) {
+        self.cut = false;
+        self.scribe.watch = None;
+        // Without a watch nothing is found.
+        self.feed(rest);
     }
 
     /// What ends the stream validly when it is cut, so that a client gets a final message out of what it has seen.

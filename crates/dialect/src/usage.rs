@@ -1,5 +1,9 @@
 //! What an answer consumed.
 
+use memchr::memmem;
+use serde_json::value::RawValue;
+
+use crate::Dialect;
 use crate::json::{Broken, Cursor, Json, whole_number};
 
 /// Tokens of one request and its answer. No token is counted in two of the fields.
@@ -32,6 +36,26 @@ impl Usage {
         [self.cache_read, self.cache_write, self.output, self.reasoning]
             .into_iter()
             .fold(self.input, u64::saturating_add)
+    }
+
+    /// What stands at the end of an answer of which only the end is known: one with pictures in it is too long to be read.
+    ///
+    /// ```
+    /// use loopbreaker_dialect::{Dialect, Usage};
+    /// let end = br#"AAAA"}}]}}], "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 1290}}"#;
+    /// let usage = Usage::at_end(Dialect::Gemini, end).expect("it says so");
+    /// assert_eq!((usage.input, usage.output), (10, 1_290));
+    /// ```
+    pub fn at_end(dialect: Dialect, end: &[u8]) -> Option<Self> {
+        let name: &[u8] = if dialect == Dialect::Gemini { b"\"usageMetadata\"" } else { b"\"usage\"" };
+        let at = memmem::rfind(end, name)?;
+        let value = end.get(at + name.len()..)?.trim_ascii_start().strip_prefix(b":")?;
+        let reported: &RawValue = serde_json::Deserializer::from_slice(value).into_iter().next()?.ok()?;
+        match dialect {
+            Dialect::Chat | Dialect::Responses => Self::openai(reported.into()),
+            Dialect::Anthropic => Self::anthropic(None, reported.into()),
+            Dialect::Gemini => Self::gemini(reported.into()),
+        }
     }
 
     /// What chat completions and the Responses API report: the prompt's count has the cached tokens in it, the

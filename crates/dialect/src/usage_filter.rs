@@ -4,7 +4,10 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::stream::{MAX_EVENT, end_behind, end_in, with_data};
+use crate::stream::{end_behind, end_in, with_data};
+
+/// A report of usage is shorter.
+const MAX_HELD: usize = 1 << 20;
 
 /// Drops the usage chunk of a chat completion's stream: the one with `usage` and no choices. All other bytes pass as
 /// they came.
@@ -60,7 +63,7 @@ impl UsageFilter {
         self.held.extend_from_slice(bytes);
         if self.is_passing {
             out.extend_from_slice(bytes);
-        } else if self.held.len() > MAX_EVENT {
+        } else if self.held.len() > MAX_HELD {
             out.extend_from_slice(&self.held);
             self.is_passing = true;
         }
@@ -93,7 +96,7 @@ fn is_usage(event: &[u8]) -> bool {
         let behind = event.get(at + USAGE.len()..).unwrap_or_default().trim_ascii_start();
         behind.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"{"))
     });
-    if !says_usage || event.len() > MAX_EVENT {
+    if !says_usage || event.len() > MAX_HELD {
         return false;
     }
     let chunk = with_data(event, |data| serde_json::from_slice::<Chunk>(data).ok()).flatten();
@@ -156,7 +159,7 @@ mod tests {
         let long = vec![b'x'; 64 << 10];
         for _ in 0..64 {
             filter.feed(&long, &mut out);
-            assert!(filter.held.capacity() <= 4 * MAX_EVENT);
+            assert!(filter.held.capacity() <= 4 * MAX_HELD);
         }
         filter.feed(b"\n", &mut out);
         filter.feed(b"\n", &mut out);

@@ -245,6 +245,8 @@ impl Clerk {
     const MAX_UNDELIVERED: usize = 1_000;
     /// Messages that are kept for processes that were away; about.
     const MAX_TOLD: usize = 10_000;
+    /// They go when nothing has been said for so long; a process that was away for longer begins anew.
+    const TOLD_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
     /// What could not be written is tried again after this.
     const TRY_AGAIN: Duration = Duration::from_millis(500);
     /// How long an answer may take here, where nobody waits.
@@ -370,7 +372,12 @@ impl Clerk {
         let mut telling = redis::cmd("XADD");
         telling.arg(ORDERS).arg("MAXLEN").arg("~").arg(Self::MAX_TOLD).arg("*");
         telling.arg("from").arg(self.origin).arg("body").arg(body);
-        self.run(async |connection| telling.query_async::<String>(connection).await).await.map(drop)
+        self.run(async |connection| telling.query_async::<String>(connection).await).await?;
+        let mut expiring = redis::cmd("EXPIRE");
+        expiring.arg(ORDERS).arg(Self::TOLD_FOR.as_secs());
+        // It is told, and the next one makes it expire.
+        drop(self.run(async |connection| expiring.query_async::<()>(connection).await).await);
+        Ok(())
     }
 
     async fn run_script<T: redis::FromRedisValue>(

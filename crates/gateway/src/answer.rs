@@ -8,9 +8,10 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use loopbreaker::Chant;
-use loopbreaker_dialect::{Answer, Dialect, StreamReader, UsageFilter, read_answer};
+use loopbreaker_dialect::{Answer, Dialect, StreamReader, UsageFilter};
 
 use crate::cache::{Kept, Recording};
+use crate::collected::Collected;
 use crate::decode::StreamDecoder;
 use crate::upstream::Lease;
 
@@ -64,7 +65,7 @@ pub(crate) enum Watch {
     /// Nothing.
     Nothing,
     /// A whole JSON document.
-    Document { dialect: Dialect, decoder: Option<Box<StreamDecoder>>, collected: Vec<u8> },
+    Document { dialect: Dialect, decoder: Option<Box<StreamDecoder>>, collected: Collected },
     /// A stream of events.
     Stream(Box<WatchedStream>),
 }
@@ -80,13 +81,10 @@ pub(crate) struct WatchedStream {
 }
 
 impl Watch {
-    /// A longer document is not read: it is no answer of a model.
-    const MAX_DOCUMENT: usize = 8 << 20;
-
     fn into_answer(self) -> Option<Answer> {
         match self {
             Self::Nothing => None,
-            Self::Document { dialect, collected, .. } => read_answer(dialect, &collected),
+            Self::Document { dialect, collected, .. } => collected.read(dialect),
             Self::Stream(stream) => Some(stream.reader.finish()),
         }
     }
@@ -121,22 +119,21 @@ impl Passing {
         match &mut self.watch {
             Watch::Nothing => piece,
             Watch::Document { decoder, collected, .. } => {
-                if collected.len() < Watch::MAX_DOCUMENT {
-                    match decoder {
-                        Some(decoder) => collected.extend(decoder.feed(&piece)),
-                        None => collected.extend_from_slice(&piece),
-                    }
+                match decoder {
+                    Some(decoder) => collected.take(&decoder.feed(&piece)),
+                    None => collected.take(&piece),
                 }
                 piece
             }
             Watch::Stream(stream) => {
-                let seen = match &mut stream.decoder {
-                    Some(decoder) => stream.reader.feed(&decoder.feed(&piece)),
-                    None => stream.reader.feed(&piece),
-                };
+                let decoded = stream.decoder.as_mut().map(|decoder| decoder.feed(&piece));
+                let frame = decoded.as_deref().unwrap_or(&piece);
                 // What is compressed can only be cut where the compression allows it, so it is only told of.
-                let Some(cut) = seen else { return filtered(stream.filter.as_mut(), piece) };
+                let Some(cut) = stream.reader.feed(frame) else {
+                    return filtered(stream.filter.as_mut(), piece);
+                };
                 if stream.decoder.is_some() || !stream.cut {
+                    stream.reader.go_on(frame.get(cut.keep..).unwrap_or_default());
                     self.chant.get_or_insert(cut.chant);
                     return filtered(stream.filter.as_mut(), piece);
                 }

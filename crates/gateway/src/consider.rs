@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderValue};
 use loopbreaker::{Action, RequestCount, Step, Timestamp};
-use loopbreaker_budget::{Family, estimate_tokens};
+use loopbreaker_budget::{Family, Tokens};
 use loopbreaker_config::{Dialect as Provider, Subject};
 use loopbreaker_dialect::{Dialect, Facts};
 use loopbreaker_embed::Delta;
@@ -323,13 +323,12 @@ fn hear<'s>(
     };
     case.policies = settings.applied(&subject, case.today);
     let bytes = looked.body.map_or(0, |body| body.len() as u64);
-    let tokens = estimate_tokens(bytes, case.facts.max_output_tokens, case.facts.choices);
-    case.estimate = Estimate { input: tokens.input, tokens: tokens.total(), money_micros: 0 };
     let has_budgets = case.policies.iter().any(|applied| !applied.policy.budgets.is_empty());
-    if let Some(dialect) = looked.dialect.filter(|_| has_budgets) {
-        case.estimate.money_micros =
-            settings.prices.cost(family(dialect), case.model.as_deref(), &tokens).micros;
-    }
+    let priced = looked.dialect.filter(|_| has_budgets).map(family);
+    let cost = |tokens: &Tokens| {
+        priced.map_or(0, |family| settings.prices.cost(family, case.model.as_deref(), tokens).micros)
+    };
+    case.estimate = Estimate::of(bytes, &case.facts, cost);
     case.charges = Charges::of(&case.policies, &keys(looked, case, ""), case.estimate);
 }
 

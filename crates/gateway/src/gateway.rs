@@ -147,7 +147,8 @@ impl Gateway {
 
     /// Says that it is not ready, lets what is under way end for at most `drain`, and stops.
     pub fn stop(self, drain: Duration) {
-        self.shared.draining.store(true, Ordering::Release);
+        self.shared.draining.send_replace(true);
+        self.shared.observing.end_streams();
         self.shutdown.send_replace(true);
         let deadline = std::time::Instant::now() + drain;
         for worker in self.workers {

@@ -1,16 +1,18 @@
-//! Where the hint goes into a request, and what a provider that refuses it there has taught us.
+//! Where the hint goes into a request, and what a provider that refuses what we add has taught us.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use loopbreaker_config::Placement as Configured;
 use loopbreaker_dialect::{Dialect, Facts, Hint, Placement, with_hint};
 
-/// What was learned about placements, by upstream and model.
+/// What was learned about placements and about the question for usage, by upstream and model.
 #[derive(Debug, Default)]
 pub(crate) struct Placements {
-    refused: Mutex<HashMap<UpstreamAndModel, u8>>,
+    refused: Mutex<HashMap<UpstreamAndModel, Vec<Placement>>>,
+    /// Who does not want to be asked for usage.
+    mute: Mutex<HashSet<UpstreamAndModel>>,
 }
 
 type UpstreamAndModel = (Box<str>, Box<str>);
@@ -31,55 +33,77 @@ impl Placements {
     /// So many models are remembered; more than that are one too many to learn from.
     const MAX: usize = 4_096;
 
-    /// The body with the hint; `None` where it may stand nowhere.
-    pub(crate) fn place(&self, hint: &ToPlace<'_>) -> Option<Vec<u8>> {
+    /// The body with the hint, and where it stands there; `None` where it may stand nowhere.
+    pub(crate) fn place(&self, hint: &ToPlace<'_>) -> Option<(Vec<u8>, Placement)> {
         if hint.facts.signed || is_signed(hint.headers) {
             return None;
         }
-        let order = order(hint.configured);
-        let learned = self.learned(hint.upstream, hint.model);
-        let mut allowed = order.into_iter().skip(usize::from(learned));
+        let refused = self.refused_by(hint.upstream, hint.model);
+        let allowed = order(hint.configured).iter().filter(|placement| !refused.contains(placement));
         // A cached content holds the system text already, and none may stand beside it.
-        allowed.find_map(|placement| {
-            if hint.facts.cached_content && placement != Placement::Append {
-                return None;
-            }
-            let append_role = if hint.upstream == "api.openai.com" { "system" } else { "user" };
-            with_hint(hint.dialect, hint.body, &Hint { text: hint.text, placement, append_role })
+        let mut allowed =
+            allowed.filter(|placement| !hint.facts.cached_content || **placement == Placement::Append);
+        let append_role = if hint.upstream == "api.openai.com" { "system" } else { "user" };
+        allowed.find_map(|&placement| {
+            let placed =
+                with_hint(hint.dialect, hint.body, &Hint { text: hint.text, placement, append_role })?;
+            Some((placed, placement))
         })
     }
 
-    /// The provider refused a body with a hint: the next placement is tried from now on.
-    pub(crate) fn refused(&self, upstream: &str, model: Option<&str>) {
+    /// The provider refused a body with a hint at this place: others are tried from now on. Several requests that were
+    /// under way together teach it once.
+    pub(crate) fn refused(&self, upstream: &str, model: Option<&str>, placement: Placement) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() >= Self::MAX {
             refused.clear();
         }
-        let level = refused.entry((upstream.into(), model.unwrap_or_default().into())).or_default();
-        *level = level.saturating_add(1);
+        let places = refused.entry(named(upstream, model)).or_default();
+        if !places.contains(&placement) {
+            places.push(placement);
+        }
     }
 
     /// Whether there is a model that accepts a hint nowhere.
     pub(crate) fn have_run_out(&self, configured: Configured) -> bool {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.values().any(|level| usize::from(*level) >= order(configured).len())
+        refused.values().any(|places| order(configured).iter().all(|placement| places.contains(placement)))
     }
 
-    fn learned(&self, upstream: &str, model: Option<&str>) -> u8 {
+    /// The provider refused a body that asks for usage: nobody asks again.
+    pub(crate) fn usage_refused(&self, upstream: &str, model: Option<&str>) {
+        let mut mute = self.mute.lock().unwrap_or_else(PoisonError::into_inner);
+        if mute.len() >= Self::MAX {
+            mute.clear();
+        }
+        mute.insert(named(upstream, model));
+    }
+
+    /// Whether this model may be asked for usage.
+    pub(crate) fn may_ask_for_usage(&self, upstream: &str, model: Option<&str>) -> bool {
+        let mute = self.mute.lock().unwrap_or_else(PoisonError::into_inner);
+        mute.is_empty() || !mute.contains(&named(upstream, model))
+    }
+
+    fn refused_by(&self, upstream: &str, model: Option<&str>) -> Vec<Placement> {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.is_empty() {
-            return 0;
+            return Vec::new();
         }
-        refused.get(&(upstream.into(), model.unwrap_or_default().into())).copied().unwrap_or(0)
+        refused.get(&named(upstream, model)).cloned().unwrap_or_default()
     }
 }
 
+fn named(upstream: &str, model: Option<&str>) -> UpstreamAndModel {
+    (upstream.into(), model.unwrap_or_default().into())
+}
+
 /// The placements in the order in which they are tried.
-fn order(configured: Configured) -> Vec<Placement> {
+const fn order(configured: Configured) -> &'static [Placement] {
     match configured {
-        Configured::Prepend => vec![Placement::Prepend, Placement::Extend, Placement::Append],
-        Configured::Extend => vec![Placement::Extend, Placement::Append],
-        Configured::Append => vec![Placement::Append],
+        Configured::Prepend => &[Placement::Prepend, Placement::Extend, Placement::Append],
+        Configured::Extend => &[Placement::Extend, Placement::Append],
+        Configured::Append => &[Placement::Append],
     }
 }
 
@@ -92,7 +116,7 @@ pub(crate) fn is_signed(headers: &HeaderMap) -> bool {
 mod tests {
     use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
     use loopbreaker_config::Placement as Configured;
-    use loopbreaker_dialect::{Dialect, Facts};
+    use loopbreaker_dialect::{Dialect, Facts, Placement};
 
     use super::{Placements, ToPlace};
 
@@ -110,24 +134,43 @@ mod tests {
             model: None,
             configured: Configured::Prepend,
         };
-        placements.place(&hint).map(|body| String::from_utf8(body).unwrap())
+        placements.place(&hint).map(|(body, _)| String::from_utf8(body).unwrap())
     }
 
     #[test]
     fn a_refused_placement_is_followed_by_the_next_until_none_is_left() {
         let (placements, facts, headers) = (Placements::default(), Facts::default(), HeaderMap::new());
         let mut bodies = Vec::new();
-        for _ in 0..3 {
+        for placement in [Placement::Prepend, Placement::Extend, Placement::Append] {
             bodies.push(place(&placements, &facts, &headers).unwrap());
             assert!(!placements.have_run_out(Configured::Prepend));
-            placements.refused("example.com", None);
+            placements.refused("example.com", None, placement);
         }
         assert!(bodies[0].contains(r#""messages":[{"role":"system","content":"STOP"}"#), "{}", bodies[0]);
         assert_eq!(bodies[1].matches("role").count(), 2, "extended: {}", bodies[1]);
         assert!(bodies[2].contains(r#""role":"user","content":"STOP""#), "{}", bodies[2]);
         assert_eq!(place(&placements, &facts, &headers), None);
         assert!(placements.have_run_out(Configured::Prepend));
-        placements.refused("other.com", None);
+    }
+
+    #[test]
+    fn one_placement_that_is_refused_to_several_at_once_is_one_lesson() {
+        let (placements, facts, headers) = (Placements::default(), Facts::default(), HeaderMap::new());
+        for _ in 0..3 {
+            placements.refused("example.com", None, Placement::Prepend);
+        }
+        let extended = place(&placements, &facts, &headers).unwrap();
+        assert_eq!(extended.matches("role").count(), 2, "{extended}");
+    }
+
+    #[test]
+    fn a_model_that_refuses_to_be_asked_for_usage_is_not_asked_again_but_others_are() {
+        let placements = Placements::default();
+        assert!(placements.may_ask_for_usage("example.com", Some("m")));
+        placements.usage_refused("example.com", Some("m"));
+        assert!(!placements.may_ask_for_usage("example.com", Some("m")));
+        assert!(placements.may_ask_for_usage("example.com", Some("n")));
+        assert!(placements.may_ask_for_usage("other.com", Some("m")));
     }
 
     #[test]

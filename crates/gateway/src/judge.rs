@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::limits::Keys;
 use crate::loops::Ruled;
+use crate::route::other_spelling;
 use crate::sessions::AfterRefusal;
 use crate::settings::{Applied, Settings};
 use crate::verdict::{Proposal, Refused, Seen, Verdict};
@@ -224,7 +225,9 @@ fn identical(config: &LoopDetection, count: RequestCount) -> Proposal {
 }
 
 fn is_hit(switch: &KillSwitch, question: &Question<'_>) -> bool {
-    let on_path = switch.path.as_deref().is_none_or(|path| path == question.path);
+    let on_path = switch.path.as_deref().is_none_or(|path| {
+        path == question.path || other_spelling(question.path).is_some_and(|other| path == other)
+    });
     on_path && switch.is_on(question.today) && question.keys.is(&switch.key, &switch.value)
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use loopbreaker::{Action, Timestamp};
 use loopbreaker_budget::{
-    Charge, Exceeded, Ledger, Quantity, Reservation, RuleStanding, Stage, Standing, Window, rate_limit,
-    rate_limit_policy,
+    Charge, Exceeded, Ledger, Quantity, Reservation, RuleStanding, Stage, Standing, Tokens, Window,
+    estimate_tokens, rate_limit, rate_limit_policy,
 };
 use loopbreaker_config::LimitKey;
-use loopbreaker_dialect::Refusal;
+use loopbreaker_dialect::{Facts, Refusal};
 use loopbreaker_fleet::{ChargeAsk, Told};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -83,8 +83,8 @@ impl Keys<'_> {
         }
         let estimate = match budget.limit.quantity {
             Quantity::Requests => 1,
-            Quantity::Tokens => estimate.tokens,
-            Quantity::Money => estimate.money_micros,
+            Quantity::Tokens => estimate.tokens.under(budget.limit.amount),
+            Quantity::Money => estimate.money_micros.under(budget.limit.amount),
         };
         Charge { key: hasher.digest128(), limit: budget.limit, estimate }
     }
@@ -96,8 +96,44 @@ pub(crate) struct Estimate {
     /// Tokens of the request itself.
     pub(crate) input: u64,
     /// Tokens of request and answer.
-    pub(crate) tokens: u64,
-    pub(crate) money_micros: u64,
+    tokens: Probable,
+    money_micros: Probable,
+}
+
+impl Estimate {
+    /// The estimate of a request of so many bytes, where `cost` knows what tokens cost in micro-dollars.
+    pub(crate) fn of(bytes: u64, facts: &Facts, cost: impl Fn(&Tokens) -> u64) -> Self {
+        let tokens = estimate_tokens(bytes, facts.max_output_tokens, facts.choices);
+        let known = match facts.max_output_tokens {
+            Some(_) => tokens,
+            None => Tokens { output: 0, ..tokens },
+        };
+        Self {
+            input: tokens.input,
+            tokens: Probable { known: known.total(), all: tokens.total() },
+            money_micros: Probable { known: cost(&known), all: cost(&tokens) },
+        }
+    }
+}
+
+/// What a request will probably use of something.
+#[derive(Debug, Clone, Copy, Default)]
+struct Probable {
+    /// What it says itself: its own length, and that of the longest answer that it allows.
+    known: u64,
+    /// The same with our guess at the answer, where it does not say.
+    all: u64,
+}
+
+impl Probable {
+    /// A guess takes at most this share of a budget. A small one could never be used otherwise: every request would seem
+    /// to need more than the whole.
+    const GUESSED_SHARE: u64 = 10;
+
+    fn under(self, limit: u64) -> u64 {
+        let guessed = self.all.saturating_sub(self.known);
+        self.known.saturating_add(guessed.min(limit / Self::GUESSED_SHARE))
+    }
 }
 
 /// The charges of one request.
@@ -285,8 +321,8 @@ fn refusal(budget: &Budget, standing: &Standing, estimate: u64) -> Refused {
         let left = amount - used;
         let next = if estimate > amount { String::new() } else { format!(", {next}") };
         format!(
-            "the budget `{id}` has {left} of {amount} {quantity} left, and this request may use {estimate}; lower its \
-             `max_tokens`{next}, or raise the limit"
+            "the budget `{id}` has {left} of {amount} {quantity} left, and this request may use {estimate}; give it a \
+             lower `max_tokens`{next}, or raise the limit"
         )
     };
     let told = [RuleStanding { rule: &budget.rule.id, limit: budget.limit, standing: *standing }];
@@ -347,7 +383,20 @@ fn base64_url(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
-    use super::{jwt_claim, query_value};
+    use loopbreaker_budget::Tokens;
+    use loopbreaker_dialect::Facts;
+
+    use super::{Estimate, jwt_claim, query_value};
+
+    #[test]
+    fn a_guess_at_the_answer_never_takes_a_small_budget_whole_and_what_the_client_allows_does() {
+        let cost = |tokens: &Tokens| tokens.input + 10 * tokens.output;
+        let guessed = Estimate::of(80, &Facts::default(), cost);
+        assert_eq!(guessed.tokens.under(1_000_000), 20 + Tokens::DEFAULT_OUTPUT);
+        assert_eq!((guessed.tokens.under(100), guessed.money_micros.under(500)), (20 + 10, 20 + 50));
+        let allowed = Facts { max_output_tokens: Some(5_000), ..Facts::default() };
+        assert_eq!(Estimate::of(80, &allowed, cost).tokens.under(100), 5_020);
+    }
 
     #[test]
     fn a_claim_is_read_from_the_bearer_token() {

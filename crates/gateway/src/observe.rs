@@ -114,6 +114,13 @@ impl Observing {
         drop(tokio::time::timeout(CATCH_UP, is_done).await);
     }
 
+    /// Ends the streams of events, for which the process would wait in vain.
+    pub(crate) fn end_streams(&self) {
+        if let Some(running) = self.running() {
+            running.observatory.end_streams();
+        }
+    }
+
     /// Answers a request to the API.
     pub(crate) async fn answer(&self, request: Request<Timely<Incoming>>, caller: Caller) -> Response<Reply> {
         match (self.running(), self.failure()) {

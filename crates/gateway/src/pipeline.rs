@@ -221,18 +221,21 @@ impl Worker {
         delay: Duration,
         times: &mut Times,
     ) -> Result<(), Refused> {
-        let shared = &self.shared;
-        let Some(_held) = shared.holds.enter(settings.config.throttle.max_held) else {
+        let since = Instant::now();
+        let held = self.shared.holds.enter(settings.config.throttle.max_held);
+        // Without room nobody waits, but whoever is paused is told so, and what was decided holds.
+        let (delay_here, hold) =
+            if held.is_some() { (delay, settings.config.pause.hold) } else { Default::default() };
+        tokio::time::sleep(delay_here).await;
+        let mut decided = match pause {
+            None => Ok(()),
+            Some(pause) => self.decided(settings, case, pause, hold).await,
+        };
+        if decided.is_ok() && delay_here < delay {
             case.verdict.action = Action::Reject;
             let refusal = case.verdict.refusal.clone().unwrap_or_else(loop_detected);
-            return Err(Refused { status: 429, ..refusal });
-        };
-        let since = Instant::now();
-        tokio::time::sleep(delay).await;
-        let decided = match pause {
-            None => Ok(()),
-            Some(pause) => self.decided(settings, case, pause).await,
-        };
+            decided = Err(Refused { status: 429, ..refusal });
+        }
         times.held = since.elapsed();
         decided
     }
@@ -244,6 +247,7 @@ impl Worker {
         settings: &Settings,
         case: &mut Case<'_>,
         mut pause: Wait,
+        hold: Duration,
     ) -> Result<(), Refused> {
         let timeout = settings.config.pause.timeout;
         let judged = case.verdict.action;
@@ -252,7 +256,11 @@ impl Worker {
         let decision = if pause.is_over(timeout, self.shared.now()) {
             Decision::Waiting
         } else {
-            pause.decision(settings.config.pause.hold).await
+            // Whoever is told to come back finds the next process, where the pause holds, too.
+            tokio::select! {
+                decision = pause.decision(hold) => decision,
+                () = self.shared.drains() => Decision::Waiting,
+            }
         };
         match decision {
             Decision::Resumed => {
@@ -304,8 +312,8 @@ impl Worker {
             editing.body = rewritten(dialect, body, case.located.key, &edits);
         }
         editing.rewritten = editing.body.is_some();
+        let upstream = settings.upstream(destination.provider, destination.route);
         if let Some(text) = told_to_the_model(case, &edits) {
-            let upstream = settings.upstream(destination.provider, destination.route);
             let placed = self.shared.placements.place(&ToPlace {
                 dialect,
                 body: editing.body.as_deref().unwrap_or(body),
@@ -316,20 +324,22 @@ impl Worker {
                 model: case.model.as_deref(),
                 configured: settings.config.hint.placement,
             });
-            editing.hinted = placed.is_some();
-            editing.body = placed.or(editing.body);
-            for edit in edits.iter().filter(|_| editing.hinted) {
+            if let Some((placed, placement)) = placed {
+                (editing.body, editing.hinted) = (Some(placed), Some(placement));
+            }
+            for edit in edits.iter().filter(|_| editing.hinted.is_some()) {
                 if let Edit::Inject(message) = edit {
                     self.shared.handed_out(case, Order::Inject { message: message.to_string() });
                 }
             }
-            if !editing.hinted {
+            if editing.hinted.is_none() {
                 case.degraded.insert(Part::Hint);
                 case.verdict.action = case.verdict.action.min(Action::Warn);
             }
         }
         let asks = dialect == Dialect::Chat && case.facts.stream && !case.facts.include_usage;
-        if asks && !is_signed && case.charges.need_usage() {
+        let may_ask = || self.shared.placements.may_ask_for_usage(&upstream.name, case.model.as_deref());
+        if asks && !is_signed && case.charges.need_usage() && may_ask() {
             let asking = loopbreaker_dialect::asking_for_usage(editing.body.as_deref().unwrap_or(body));
             editing.asked_for_usage = asking.is_some();
             editing.body = asking.or(editing.body);

@@ -180,6 +180,25 @@ fn plain(path: &str) -> Cow<'_, str> {
     plain.into()
 }
 
+/// The path that many servers take this one for, where that is another: without escapes that nobody needs, empty and
+/// dotted parts, and a slash at its end.
+pub(crate) fn other_spelling(path: &str) -> Option<String> {
+    let ends_in_slash = path.len() > 1 && path.ends_with('/');
+    if !ends_in_slash && !path.contains('%') && !path.contains("//") && !path.contains("/.") {
+        return None;
+    }
+    let plain = plain(path);
+    let mut parts: Vec<&str> = Vec::new();
+    for part in plain.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    Some(format!("/{}", parts.join("/")))
+}
+
 fn is_gemini_call(path: &str) -> bool {
     let versioned = path.starts_with("/v1beta/") || path.starts_with("/v1/") || path.starts_with("/v1alpha/");
     versioned && (path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent"))
@@ -191,7 +210,7 @@ mod tests {
     use loopbreaker_config::{Config, Dialect as Provider, Upstreams};
     use loopbreaker_dialect::Dialect;
 
-    use super::{Destination, destination, is_streamed_by_path, model_in_path};
+    use super::{Destination, destination, is_streamed_by_path, model_in_path, other_spelling};
 
     fn headers(names: &[&'static str]) -> HeaderMap {
         let pair = |name: &&'static str| (HeaderName::from_static(name), HeaderValue::from_static("x"));
@@ -211,6 +230,19 @@ mod tests {
         let gemini = Some((Provider::Gemini, Some(Dialect::Gemini)));
         assert_eq!(to("/v1beta/models/gemini-2.5-pro:generateContent", &[]), gemini);
         assert_eq!(to("/v1/models/g:streamGenerateContent?alt=sse", bearer), gemini);
+    }
+
+    #[test]
+    fn a_path_has_another_spelling_only_where_servers_take_it_for_another() {
+        for path in ["/", "/v1", "/v1/chat/completions", "/v1beta/models/gemini-2.5-pro:generateContent"] {
+            assert_eq!(other_spelling(path), None, "{path}");
+        }
+        for path in [
+            "/v1//models", "/v1/models/", "/v1/./models", "/v1/x/%2E./models", "/v1/mod%65ls",
+            "/../v1/models",
+        ] {
+            assert_eq!(other_spelling(path).as_deref(), Some("/v1/models"), "{path}");
+        }
     }
 
     #[test]

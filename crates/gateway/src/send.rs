@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
+use hyper::ext::ReasonPhrase;
 use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use loopbreaker::Action;
 use loopbreaker_config::ChantAction;
-use loopbreaker_dialect::{Dialect, Refusal, StreamReader, UsageFilter};
+use loopbreaker_dialect::{Dialect, Placement, Refusal, StreamReader, UsageFilter};
 use loopbreaker_telemetry::{Part, Record, UpstreamError};
 
 use crate::answer::{End, Ended, Passing, Watch, WatchedStream, WhenOver};
 use crate::cache::{Asked, Keeping};
+use crate::collected::Collected;
 use crate::consider::Case;
 use crate::decode::{Encoding, StreamDecoder};
 use crate::headers;
@@ -33,7 +35,8 @@ use crate::upstream::{AnotherRequest, Lease, Unreachable};
 pub(crate) struct Editing {
     /// The changed body; `None`: it goes as it came.
     pub(crate) body: Option<Vec<u8>>,
-    pub(crate) hinted: bool,
+    /// Where the hint stands, if there is one.
+    pub(crate) hinted: Option<Placement>,
     /// Whether an operator's words stand in place of the client's.
     pub(crate) rewritten: bool,
     /// Whether we asked for usage, so that the client must not see the answer to it.
@@ -126,28 +129,41 @@ impl Sending<'_> {
                 self.worker.pool.send(&upstream.origin, request, self.limit(), None).await
             }
         };
-        let edited = editing.hinted || editing.rewritten || editing.asked_for_usage;
+        let edited = editing.hinted.is_some() || editing.rewritten || editing.asked_for_usage;
         let is_refused = |response: &Response<Incoming>| matches!(response.status().as_u16(), 400 | 422);
         match asked {
             Ok((response, _)) if edited && is_refused(&response) => {
-                editing.asked_for_usage = false;
                 let again = self.exchange(upstream, original, false, false).await;
-                // A request that is refused without the hint too says nothing about the hint.
-                if editing.hinted && again.as_ref().is_ok_and(|(response, _)| !is_refused(response)) {
-                    let placements = &self.worker.shared.placements;
-                    placements.refused(&upstream.name, self.case.model.as_deref());
-                    self.case.degraded.insert(Part::Hint);
-                    if self.case.verdict.action == Action::Hint {
-                        // The model has not heard it.
-                        self.case.verdict.action = Action::Warn;
-                    }
-                    let has_no_place = placements.have_run_out(self.settings.config.hint.placement);
-                    self.worker.shared.telemetry.metrics.set_degraded(Part::Hint, has_no_place);
+                // A request that is refused as it came, too, says nothing about what we changed.
+                if again.as_ref().is_ok_and(|(response, _)| !is_refused(response)) {
+                    self.learn(upstream, editing);
                 }
+                editing.asked_for_usage = false;
                 again
             }
             asked => asked,
         }
+    }
+
+    /// The provider did not like what we changed. Where that is two things, it is the question for usage first, which
+    /// the model does without; the hint is to blame when it is refused alone.
+    fn learn(&mut self, upstream: &Upstream, editing: &Editing) {
+        let placements = &self.worker.shared.placements;
+        let model = self.case.model.as_deref();
+        if editing.asked_for_usage {
+            placements.usage_refused(&upstream.name, model);
+        }
+        let Some(placement) = editing.hinted else { return };
+        if !editing.asked_for_usage {
+            placements.refused(&upstream.name, model, placement);
+        }
+        self.case.degraded.insert(Part::Hint);
+        if self.case.verdict.action == Action::Hint {
+            // The model has not heard it.
+            self.case.verdict.action = Action::Warn;
+        }
+        let has_no_place = placements.have_run_out(self.settings.config.hint.placement);
+        self.worker.shared.telemetry.metrics.set_degraded(Part::Hint, has_no_place);
     }
 
     /// Sends a body that is there whole, once more where a kept connection was dead.
@@ -193,7 +209,7 @@ impl Sending<'_> {
 
     /// Passes an answer on, with our headers and a reader beside it.
     fn pass_on(mut self, response: Response<Incoming>, lease: Lease, editing: &Editing) -> Response<Reply> {
-        let (parts, body) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
         let status = parts.status.as_u16();
         if status == 429 || status >= 500 {
             // Retries of an outage are no loop.
@@ -206,7 +222,7 @@ impl Sending<'_> {
             headers.remove(CONTENT_LENGTH);
         }
         // Only what the client said itself has an answer that may be given again.
-        let is_own = (200..300).contains(&status) && !editing.hinted && !editing.rewritten;
+        let is_own = (200..300).contains(&status) && editing.hinted.is_none() && !editing.rewritten;
         let asked = self.asked.take().filter(|_| is_own);
         let recording = asked.as_ref().map(|asked| asked.recording(body.size_hint().exact().is_none()));
         let keeping = asked.map(|asked| asked.keeping(parts.status, &headers));
@@ -215,6 +231,10 @@ impl Sending<'_> {
         let mut reply = Response::new(Reply::Passed(Box::new(passing)));
         *reply.status_mut() = parts.status;
         *reply.headers_mut() = headers;
+        // A status of the provider's own has no other words.
+        if let Some(reason) = parts.extensions.remove::<ReasonPhrase>() {
+            reply.extensions_mut().insert(reason);
+        }
         reply
     }
 
@@ -252,7 +272,7 @@ impl Sending<'_> {
         let streamed = content_type.starts_with("text/event-stream")
             || (dialect == Dialect::Gemini && self.record.stream);
         if !streamed {
-            return Watch::Document { dialect, decoder, collected: Vec::new() };
+            return Watch::Document { dialect, decoder, collected: Collected::default() };
         }
         let chants =
             self.case.policies.iter().filter_map(|applied| Some((applied, applied.policy.policy.chant?)));

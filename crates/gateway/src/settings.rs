@@ -11,6 +11,7 @@ use loopbreaker_config::{
 use loopbreaker_telemetry::Mode;
 
 use crate::meaning::compares;
+use crate::spellings::Spellings;
 use crate::upstream::Origin;
 
 /// Settings of one moment. A request keeps those that it began with.
@@ -106,13 +107,15 @@ impl Settings {
     /// Whether a request that speaks no dialect may be counted, so that the start of its body has to be known.
     pub(crate) fn may_count(&self, method: &str, path: &str, host: Option<&str>) -> bool {
         let subject = Subject { method, path, host, ..Subject::default() };
-        self.counted.iter().any(|selector| selector.matches(&subject))
+        let spellings = Spellings::of(subject);
+        self.counted.iter().any(|selector| spellings.fit(selector))
     }
 
     /// The policies that look at a request.
     pub(crate) fn applied(&self, subject: &Subject<'_>, today: Timestamp) -> Vec<Applied<'_>> {
         let all_in_shadow = self.config.global_shadow.is_on(today);
-        let matching = self.policies.iter().filter(|policy| policy.policy.selector.matches(subject));
+        let spellings = Spellings::of(*subject);
+        let matching = self.policies.iter().filter(|policy| spellings.fit(&policy.policy.selector));
         matching
             .map(|policy| Applied { policy, enforced: policy.mode == Mode::Enforce && !all_in_shadow })
             .collect()

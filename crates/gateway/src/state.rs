@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +13,7 @@ use loopbreaker_config::{Config, KillSwitch, LogPlace, Policy};
 use loopbreaker_fleet::{Fleet, Heard};
 use loopbreaker_observatory::Order;
 use loopbreaker_telemetry::{Level, Part, Telemetry};
+use tokio::sync::watch;
 
 use crate::accounts::Accounts;
 use crate::agreed::Agreed;
@@ -65,7 +66,7 @@ pub(crate) struct Shared {
     breakers: Mutex<HashMap<Origin, Breaker>>,
     /// Whether the tenant's name in a header is believed.
     pub(crate) trusts_tenant_header: AtomicBool,
-    pub(crate) draining: AtomicBool,
+    pub(crate) draining: watch::Sender<bool>,
     pub(crate) clock: Clock,
 }
 
@@ -149,7 +150,7 @@ impl Shared {
             telemetry,
             breakers: Mutex::default(),
             trusts_tenant_header: AtomicBool::new(false),
-            draining: AtomicBool::new(false),
+            draining: watch::Sender::new(false),
             clock,
         }
     }
@@ -348,7 +349,13 @@ impl Shared {
 
     /// Whether no new request is taken.
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
+        *self.draining.borrow()
+    }
+
+    /// Waits until it is on its way out.
+    pub(crate) async fn drains(&self) {
+        // What says so lives as long as this.
+        drop(self.draining.subscribe().wait_for(|drains| *drains).await);
     }
 }
 

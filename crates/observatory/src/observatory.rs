@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loopbreaker_record::Rejection;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::audit::{self, AuditCheck, sha256};
 use crate::chores::Orphans;
@@ -53,6 +53,8 @@ pub struct Observatory {
     pub(crate) readers: Arc<Readers>,
     /// Places for answers that go on.
     pub(crate) streams: Arc<Semaphore>,
+    /// Whether events are told no more, since the process ends.
+    pub(crate) leaving: watch::Sender<bool>,
     writer: Writer,
 }
 
@@ -189,7 +191,8 @@ impl Observatory {
         });
         let writer = Writer::start(opened.store, Arc::clone(&shared))?;
         let readers = Arc::new(Readers::new(options.source));
-        Ok(Self { shared, readers, streams: Arc::new(Semaphore::new(MAX_STREAMS)), writer })
+        let streams = Arc::new(Semaphore::new(MAX_STREAMS));
+        Ok(Self { shared, readers, streams, leaving: watch::Sender::new(false), writer })
     }
 
     /// Hands work to the writer without waiting; what finds no room is counted.
@@ -338,6 +341,11 @@ impl Observatory {
         last_seen: Option<u64>,
     ) -> Subscription {
         self.shared.events.subscribe(topics, tenant, last_seen)
+    }
+
+    /// The process is about to end: streams of events end now, since they would never do so by themselves.
+    pub fn end_streams(&self) {
+        self.leaving.send_replace(true);
     }
 
     /// Goes through the whole audit log.

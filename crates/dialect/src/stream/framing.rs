@@ -13,8 +13,8 @@ pub(super) enum Framing {
     List(Elements),
 }
 
-/// An event beyond this is passed over.
-pub(crate) const MAX_EVENT: usize = 1 << 20;
+/// An event beyond this is passed over. One with a picture in it has some megabytes, and often the usage, too.
+pub(super) const MAX_EVENT: usize = 8 << 20;
 
 impl Framing {
     pub(super) fn new(dialect: Dialect) -> Self {

@@ -69,11 +69,11 @@ fn a_stream_that_breaks_off_is_not_complete_but_says_what_it_had() {
 }
 
 #[test]
-fn an_event_of_more_than_a_megabyte_is_passed_over_and_counted() {
+fn an_event_of_more_than_eight_megabytes_is_passed_over_and_counted() {
     for dialect in Dialect::ALL {
         let (_, stream) = golden::inputs(dialect, "stream-calls").remove(0);
         let mut reader = StreamReader::new(dialect, true);
-        let long = format!("data: {{\"x\":\"{}\"}}\n\n", "x".repeat(2 << 20));
+        let long = format!("data: {{\"x\":\"{}\"}}\n\n", "x".repeat(9 << 20));
         for piece in long.as_bytes().chunks(10_000) {
             reader.feed(piece);
         }
@@ -81,6 +81,20 @@ fn an_event_of_more_than_a_megabyte_is_passed_over_and_counted() {
         assert_eq!(reader.skipped(), 1);
         assert_eq!(reader.finish(), streamed(dialect, &stream).0);
     }
+}
+
+#[test]
+fn the_usage_in_an_event_with_a_picture_is_read() {
+    let data = "A".repeat(3 << 20);
+    let event = format!(
+        "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"inlineData\":{{\"data\":\"{data}\"}}}}]}}}}],\
+         \"usageMetadata\":{{\"promptTokenCount\":10,\"candidatesTokenCount\":1290}}}}\r\n\r\n"
+    );
+    let mut reader = StreamReader::new(Dialect::Gemini, true);
+    for piece in event.as_bytes().chunks(10_000) {
+        reader.feed(piece);
+    }
+    assert_eq!(reader.finish().usage.unwrap().output, 1_290);
 }
 
 #[test]

@@ -89,6 +89,27 @@ fn a_chant_is_cut_at_the_end_of_an_event_and_the_stream_ended_validly() {
 }
 
 #[test]
+fn a_chant_that_is_only_told_of_is_read_to_its_end_like_any_other_answer() {
+    for dialect in Dialect::ALL {
+        let stream = chant_stream(dialect);
+        let mut deaf = StreamReader::new(dialect, false);
+        deaf.feed(stream.as_bytes());
+        let expected = deaf.finish();
+        for frame in [7, 333, stream.len()] {
+            let mut reader = StreamReader::new(dialect, true);
+            let mut found = 0;
+            for piece in stream.as_bytes().chunks(frame) {
+                if let Some(cut) = reader.feed(piece) {
+                    found += 1;
+                    reader.go_on(&piece[cut.keep..]);
+                }
+            }
+            assert_eq!((found, reader.finish()), (1, expected.clone()), "{dialect} in frames of {frame}");
+        }
+    }
+}
+
+#[test]
 fn the_end_of_a_response_counts_on_and_has_all_that_was_said() {
     let stream = chant_stream(Dialect::Responses);
     let (length, closing) = cut(Dialect::Responses, &stream, 4_096).unwrap();

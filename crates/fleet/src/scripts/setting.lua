@@ -12,4 +12,5 @@ else
 end
 redis.call('HSET', KEYS[1], name, string.format('%.0f', version) .. ' ' .. value)
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', 10000, '*', 'from', origin, 'setting', name)
+redis.call('EXPIRE', KEYS[2], 604800)
 return 1

@@ -44,6 +44,15 @@ async fn the_transcript_that_a_session_was_paused_for_is_approved_by_resuming_an
     assert!(!other.ask(&same_words).await.is_approved);
 }
 
+#[tokio::test]
+async fn what_was_said_does_not_stay_for_ever() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    one.fleet.decide(1, SESSION, Decision::Resume, Some("resume it".to_owned()));
+    until(|| has_heard(&other, "resume it")).await;
+    until(|| redis.command(&["TTL", "{lb}:orders"]).parse::<i64>().is_ok_and(|lasts| lasts > 0)).await;
+}
+
 /// What a process has heard of orders: their words, and whether they are from before its time.
 fn orders(process: &Process) -> Vec<(String, bool)> {
     let heard = process.heard.lock().unwrap();

@@ -41,6 +41,10 @@ impl Observatory {
         let Ok(place) = Arc::clone(&self.streams).try_acquire_owned() else {
             return error(503, "busy", "too many streams are open");
         };
+        let mut leaving = self.leaving.subscribe();
+        if *leaving.borrow() {
+            return error(503, "stopping", "this process is about to end; ask the next one");
+        }
         let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.trim().parse().ok());
         let mut subscription = self.subscribe(topics, caller.tenant.clone(), last);
         let (chunks, body) = mpsc::channel(64);
@@ -52,6 +56,8 @@ impl Observatory {
                     event = subscription.next() => Bytes::from(event.to_sse()),
                     () = tokio::time::sleep(HEARTBEAT) => Bytes::from_static(b": still here\n\n"),
                     () = chunks.closed() => return,
+                    // Also when whoever could say it has gone.
+                    _ = leaving.changed() => return,
                 };
             }
         });

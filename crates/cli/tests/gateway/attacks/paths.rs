@@ -63,6 +63,22 @@ fn a_kill_switch_and_a_budget_of_requests_hold_however_the_path_is_spelt() {
 }
 
 #[test]
+fn a_policy_for_one_path_and_a_switch_for_one_path_hold_however_it_is_spelt() {
+    for selector in ["pathExact: /v1/chat/completions", "pathPrefix: /v1/chat/"] {
+        let lab = Lab::with(&format!(
+            "kill_switches: [{{ tenant: acme, route: /v1/chat/completions }}]\npolicies: [{{ id: p, spec: {{ selector: \
+             {{ {selector} }}, rules: [{{ id: r, key: tenant, requests: 1, period: 1h }}] }} }}]",
+        ));
+        for path in SPELLINGS {
+            assert_eq!(lab.post(path, &[("x-tenant-id", "acme")], question("a")).status, 403, "{path}");
+        }
+        let passed = SPELLINGS.iter().filter(|path| lab.post(path, &[], question("a")).status != 429).count();
+        assert_eq!(passed, 1, "{selector}");
+        assert_ne!(lab.post("/v1/embeddings", &[], question("a")).status, 429, "{selector}");
+    }
+}
+
+#[test]
 fn a_query_or_a_fragment_does_not_hide_a_path() {
     let lab = Lab::new();
     for path in ["/v1/chat/completions?", "/v1/chat/completions?x=/v1/files", "/v1/chat/completions?a=b&c"] {

@@ -4,6 +4,7 @@ use loopbreaker_mock::{Turn, Usage};
 
 use super::rules;
 use crate::lab::Lab;
+use crate::talk::question;
 use crate::wire::request;
 
 /// A question in each dialect that allows an answer of 100 tokens, streamed or not.
@@ -185,4 +186,13 @@ fn a_stream_that_the_provider_breaks_is_paid_as_far_as_it_was_seen() {
     let counted = counted_after(&lab);
     assert!((300..1_800).contains(&counted), "{counted}");
     assert_eq!(lab.chat(&[], body).status, 429);
+}
+
+#[test]
+fn a_budget_that_is_smaller_than_our_guess_at_an_answer_is_used_up_by_what_answers_take() {
+    let lab = Lab::with(&rules("{ id: r, key: tenant, tokens: 100, period: 1h }"));
+    lab.mock.script([Turn::text("ok").usage(Usage { input: 30, output: 10, ..Usage::default() })]);
+    let statuses: Vec<u16> =
+        (0..4).map(|number| lab.chat(&[], question(&number.to_string())).status).collect();
+    assert_eq!(statuses, [200, 200, 429, 429]);
 }

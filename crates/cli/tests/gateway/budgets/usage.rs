@@ -5,6 +5,7 @@ use loopbreaker_mock::{Turn, Usage};
 use super::rules;
 use crate::lab::{Bench, Lab};
 use crate::provider::Provider;
+use crate::talk::looping;
 use crate::wire::chunk;
 
 const STREAMED: &str = r#"{"model":"gpt-4o", "stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
@@ -15,6 +16,12 @@ fn script() -> Turn {
 
 fn limited() -> Lab {
     Lab::with(&rules("{ id: r, key: tenant, tokens: 100000, period: 1h }"))
+}
+
+fn limited_with_ladder() -> Lab {
+    Lab::with(
+        "policies: [{ id: p, spec: { tool_loops: { enabled: true }, rules: [{ id: r, key: tenant, tokens: 100000, period: 1h }] } }]",
+    )
 }
 
 #[test]
@@ -63,6 +70,27 @@ fn a_provider_that_does_not_know_the_question_is_asked_without_it() {
     assert!(reply.text().contains(" answer"), "{}", reply.text());
     assert_eq!(lab.mock.requests().last().unwrap().body, STREAMED.as_bytes());
     assert_eq!(lab.logged(1)[0]["tokens_estimated"], true);
+}
+
+#[test]
+fn a_provider_that_does_not_know_the_question_is_asked_it_once_and_its_hints_are_not_to_blame() {
+    let lab = limited_with_ladder();
+    lab.mock.script([Turn {
+        status_if_edited: Some(400),
+        edited_mark: Some("include_usage".to_owned()),
+        ..Turn::text("the answer")
+    }]);
+    let streamed = |times| looping("fix it", times).replacen('{', r#"{"stream":true,"#, 1);
+    assert_eq!(
+        lab.chat(&[], streamed(3)).header("x-loopbreaker-verdict"),
+        Some("warn"),
+        "it was told nothing"
+    );
+    assert_eq!(lab.sent(), 2);
+    assert_eq!(lab.chat(&[], streamed(4)).header("x-loopbreaker-verdict"), Some("hint"));
+    assert_eq!(lab.sent(), 3, "nobody asks again");
+    let hinted = String::from_utf8(lab.mock.requests()[2].body.to_vec()).unwrap();
+    assert!(hinted.contains(r#""messages":[{"role":"system","content":"[Loopbreaker]"#), "{hinted}");
 }
 
 #[test]

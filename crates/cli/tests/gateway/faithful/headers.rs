@@ -178,6 +178,15 @@ fn a_deeply_nested_body_is_forwarded_and_hurts_nobody() {
 }
 
 #[test]
+fn a_status_of_the_providers_own_keeps_its_words() {
+    let provider = Provider::answering(answer("529 Site is overloaded", &[], b"{}"));
+    let lab = Bench::new().upstream(provider.url()).start();
+    let mut wire = lab.wire();
+    wire.send(b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(wire.head().first, "HTTP/1.1 529 Site is overloaded");
+}
+
+#[test]
 fn the_status_of_the_provider_is_passed_on_with_its_body() {
     for status in [
         "201 Created", "302 Found", "400 Bad Request", "404 Not Found", "418 I'm a teapot", "429 Slow",

@@ -83,3 +83,36 @@ fn connections_on_which_nothing_happens_do_not_delay_the_end() {
     assert_eq!(lab.ended().code(), Some(0));
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
+
+#[test]
+fn a_dashboard_that_listens_does_not_delay_the_end() {
+    let mut lab = Lab::new();
+    until("the log is open", || lab.get("/api/v1/sessions").status == 200);
+    let mut listening = lab.wire();
+    listening.send(&request("GET", "/api/v1/events", &[], b""));
+    assert_eq!(listening.head().status(), 200);
+    let began = Instant::now();
+    lab.signal(Signal::TERM);
+    assert_eq!(lab.ended().code(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    while listening.chunk().is_some() {}
+}
+
+#[test]
+fn a_paused_call_is_told_to_come_back_and_does_not_delay_the_end() {
+    let mut lab = Lab::with("pause: { hold: 5m }");
+    let asked =
+        |words| request("POST", "/v1/chat/completions", &[("x-session-id", "s")], question(words).as_bytes());
+    let mut held = lab.wire();
+    held.send(&asked("a"));
+    assert_eq!(held.reply().status, 200);
+    assert_eq!(lab.post("/api/v1/sessions/s/pause", &[], "").status, 200);
+    held.send(&asked("b"));
+    until("it is held", || lab.metric("loopbreaker_held") == 1.0);
+    let began = Instant::now();
+    lab.signal(Signal::TERM);
+    let reply = held.reply();
+    assert_eq!((reply.status, reply.header("x-should-retry")), (429, Some("true")));
+    assert_eq!(lab.ended().code(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}

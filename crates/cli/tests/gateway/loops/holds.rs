@@ -186,6 +186,30 @@ fn a_full_queue_is_a_429_whatever_a_reject_is() {
 }
 
 #[test]
+fn a_paused_session_is_told_to_come_back_where_no_more_calls_can_be_held() {
+    let lab = Lab::with("throttle: { max_held: 0 }");
+    assert_eq!(begin(&lab, "s").reply().status, 200);
+    lab.post("/api/v1/sessions/s/pause", &[], "");
+    let reply = begin(&lab, "s").reply();
+    assert_eq!((reply.status, reply.code().as_str()), (429, "paused"));
+    assert_eq!(reply.header("x-should-retry"), Some("true"));
+    assert_eq!(reply.header("x-loopbreaker-verdict"), Some("pause"));
+    assert_eq!(lab.sent(), 1);
+}
+
+#[test]
+fn what_an_operator_decided_is_told_where_no_more_calls_can_be_held() {
+    let lab = Lab::with("throttle: { max_held: 0 }");
+    assert_eq!(begin(&lab, "s").reply().status, 200);
+    lab.post("/api/v1/sessions/s/pause", &[], "");
+    lab.post("/api/v1/sessions/s/reject", &[], r#"{"message":"go home"}"#);
+    let reply = begin(&lab, "s").reply();
+    assert_eq!((reply.status, reply.code().as_str()), (403, "rejected_by_operator"));
+    assert!(reply.text().contains("go home"));
+    assert_eq!(lab.sent(), 1);
+}
+
+#[test]
 fn a_session_that_a_policy_paused_and_nobody_decided_about_goes_on_when_it_does_something_else() {
     let ladder =
         "policies: [{ id: p, spec: { tool_loops: { enabled: true, ladder: [hint, pause, reject] } } }]";

@@ -170,6 +170,18 @@ fn a_chant_in_an_answer_that_came_whole_is_told_of() {
 }
 
 #[test]
+fn a_chant_that_is_only_looked_at_is_charged_whole() {
+    let policy = "policies: [{ id: p, spec: { mode: shadow, chant: { enabled: true, action: cut } } }]";
+    let lab = Lab::with(policy);
+    let usage = loopbreaker_mock::Usage { input: 7, output: 3_210, ..loopbreaker_mock::Usage::default() };
+    lab.mock.script([loopbreaker_mock::Turn::chant("and again the very same words, ", 400).usage(usage)]);
+    let asks = r#"{"stream":true,"stream_options":{"include_usage":true},"#;
+    assert_eq!(lab.chat(&[], question("a").replacen('{', asks, 1)).status, 200);
+    let line = &lab.logged(1)[0];
+    assert_eq!((&line["findings"][0]["kind"], &line["tokens"]["output"]), (&"chant".into(), &3_210.into()));
+}
+
+#[test]
 fn in_a_session_of_the_holdout_nothing_is_cut_and_equal_requests_are_only_counted() {
     let policy = "policies: [{ id: p, spec: { chant: { enabled: true, action: cut }, loop_detection: { enabled: true, \
                   window_seconds: 60, threshold_identical_requests: 2, action: reject } } }]";
