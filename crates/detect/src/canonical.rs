@@ -268,32 +268,35 @@ impl Input<'_> {
     fn string(&mut self, out: &mut Vec<u8>) -> Result<bool, NotJson> {
         let mut escaped = false;
         out.push(b'"');
+        // What is written as it should be is copied all at once: most escapes have one form only.
+        let mut rest = &self.bytes[self.at..];
+        let mut kept = 0;
         loop {
-            let rest = &self.bytes[self.at..];
-            let plain = string_stop(rest).ok_or(NotJson)?;
-            self.at += plain + 1;
-            match rest[plain] {
-                b'"' => {
-                    copy(&rest[..=plain], rest, out);
+            let stop = kept + string_stop(&rest[kept..]).ok_or(NotJson)?;
+            match (rest[stop], rest.get(stop + 1)) {
+                (b'"', _) => {
+                    self.at += stop + 1;
+                    copy(&rest[..=stop], rest, out);
                     return Ok(escaped);
                 }
-                b'\\' => {
-                    out.extend_from_slice(&rest[..plain]);
+                (b'\\', Some(b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't')) => kept = stop + 2,
+                (b'\\', _) => {
+                    out.extend_from_slice(&rest[..stop]);
+                    self.at += stop + 1;
                     self.escape(out)?;
-                    escaped = true;
+                    (rest, kept) = (&self.bytes[self.at..], 0);
                 }
                 // JSON forbids raw control characters, and a writer that let them pass would give one value two forms.
                 _ => return Err(NotJson),
             }
+            escaped = true;
         }
     }
 
+    /// Writes what an escape stands for that has other forms, and whose backslash has been read.
     fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), NotJson> {
         match self.next()? {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
             b'/' => out.push(b'/'),
-            escape @ (b'b' | b'f' | b'n' | b'r' | b't') => out.extend_from_slice(&[b'\\', escape]),
             b'u' => {
                 let unit = self.hex4()?;
                 let low = match unit {

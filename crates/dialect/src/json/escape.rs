@@ -59,28 +59,31 @@ pub(crate) fn push_escaped(text: &str, out: &mut String) {
 }
 
 /// Appends what the inside of a JSON string means. It has been parsed before, so its escapes are whole.
-pub(crate) fn push_unescaped(mut inside: &str, out: &mut String) {
-    while let Some(at) = memchr::memchr(b'\\', inside.as_bytes()) {
-        let (plain, escape) = inside.split_at(at);
-        out.push_str(plain);
-        let mut rest = escape.get(2..).unwrap_or_default();
-        out.push(match escape.as_bytes().get(1) {
+pub(crate) fn push_unescaped(inside: &str, out: &mut String) {
+    let mut done = 0;
+    for at in memchr::memchr_iter(b'\\', inside.as_bytes()) {
+        if at < done {
+            // It was escaped itself.
+            continue;
+        }
+        out.push_str(inside.get(done..at).unwrap_or_default());
+        done = at + 2;
+        out.push(match inside.as_bytes().get(at + 1) {
             Some(b'n') => '\n',
             Some(b't') => '\t',
             Some(b'r') => '\r',
             Some(b'b') => '\u{8}',
             Some(b'f') => '\u{c}',
             Some(b'u') => {
-                let (char, behind) = unicode(rest);
-                rest = behind;
+                let (char, behind) = unicode(inside.get(done..).unwrap_or_default());
+                done = inside.len() - behind.len();
                 char
             }
             Some(byte) if byte.is_ascii() => char::from(*byte),
             _ => char::REPLACEMENT_CHARACTER,
         });
-        inside = rest;
     }
-    out.push_str(inside);
+    out.push_str(inside.get(done..).unwrap_or_default());
 }
 
 /// The character of the digits behind `\u`, with the second half of a pair where there is one, and what is behind.
