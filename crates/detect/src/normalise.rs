@@ -1,27 +1,35 @@
 //! Result normalisation: what changes on every run without meaning anything is folded away.
 //!
-//! The rules are data: one table of patterns, searched for all at once in linear time. Plain numbers and git hashes
+//! The rules are data: a table of patterns, searched for all at once in linear time. Plain numbers and git hashes
 //! are not in it, since page 3 is not page 4. A tool's own patterns come from the config.
 
 mod starts;
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
-use regex_automata::{Anchored, Input, Match};
+use regex_automata::{Anchored, Input};
 use starts::Starts;
 
 use crate::config::ConfigError;
 
-/// One thing that is folded: what it is called, what it looks like, what stands in its place.
+/// One thing that is folded: what it looks like, what stands in its place.
+#[derive(Debug)]
 struct Rule {
     pattern: &'static str,
     instead: &'static [u8],
+    /// Whether it always begins with one of a few words, which are found faster than anything else.
+    begins_with_word: bool,
 }
 
 const fn rule(pattern: &'static str, instead: &'static [u8]) -> Rule {
-    Rule { pattern, instead }
+    Rule { pattern, instead, begins_with_word: false }
+}
+
+const fn word(pattern: &'static str, instead: &'static [u8]) -> Rule {
+    Rule { pattern, instead, begins_with_word: true }
 }
 
 /// Where two rules fit at one place, the earlier one wins.
@@ -37,15 +45,15 @@ const RULES: &[Rule] = &[
     ),
     rule(r"\b\d{8}T\d{6}(?:\.\d+)?Z?\b", b"<time>"),
     // RFC 2822, ctime, syslog and web-server logs.
-    rule(
+    word(
         r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? (?:\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}(?::\d{2})?|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} \d{2}:\d{2}:\d{2}(?: [AP]M)?(?: [A-Z]{3,5})? \d{4})(?: (?:GMT|UTC|[+-]\d{4}))?",
         b"<time>",
     ),
-    rule(
+    word(
         r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} +\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?",
         b"<time>",
     ),
-    rule(
+    word(
         r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} \d{1,2},? \d{4},?(?: at)? \d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?",
         b"<time>",
     ),
@@ -65,10 +73,10 @@ const RULES: &[Rule] = &[
     // Identifiers that are drawn anew each time.
     rule(r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b", b"<uuid>"),
     rule(r"\b0x[0-9A-Fa-f]{6,16}\b", b"<address>"),
-    rule(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess [Ii][Dd])(?:"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
+    word(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess [Ii][Dd])(?:"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
     // Of few digits it may be the third of ten.
-    rule(r#"\b[Pp]rocess(?:"? ?[=:#] ?| )\d{4,7}\b"#, b"<pid>"),
-    rule(
+    word(r#"\b[Pp]rocess(?:"? ?[=:#] ?| )\d{4,7}\b"#, b"<pid>"),
+    word(
         r#"\b(?:duration|elapsed|latency|took)(?:_(?:ns|us|ms|s|secs?|seconds))?"? ?[=:] ?\d+(?:\.\d+)?\b"#,
         b"<duration>",
     ),
@@ -88,35 +96,76 @@ const LOOK_AT: usize = 32 * 1024;
 
 /// Folds results of one tool.
 #[derive(Debug, Clone)]
-pub(crate) struct Normaliser {
-    /// `None` folds nothing.
-    patterns: Option<Regex>,
-    /// Whether a tool's own patterns are among them: they may begin anywhere.
-    has_own: bool,
+pub(crate) struct Normaliser(Search);
+
+/// How what is folded is searched for.
+#[derive(Debug, Clone)]
+enum Search {
+    /// The built-in rules: those that begin with a word by their words, the others where they may begin at all.
+    BuiltIn { words: Patterns, others: Patterns },
+    /// Everything at every place: a tool's own patterns may begin anywhere.
+    Everywhere(Patterns),
+}
+
+/// Patterns that are searched for all at once, in order of their precedence.
+#[derive(Debug, Clone)]
+struct Patterns {
+    /// `None` finds nothing.
+    regex: Option<Regex>,
+    /// What stands in the place of what each of them fits.
+    instead: Vec<&'static [u8]>,
+}
+
+/// Something that is folded.
+#[derive(Debug, Clone)]
+struct Found {
+    span: Range<usize>,
+    instead: &'static [u8],
+}
+
+impl Patterns {
+    /// The rules that are meant, and then the tool's own patterns, whose matches are dropped.
+    fn compile(is_meant: impl Fn(&Rule) -> bool, own: &[String]) -> Result<Self, ConfigError> {
+        let rules = || RULES.iter().filter(|rule| is_meant(rule));
+        let all: Vec<&str> = rules().map(|rule| rule.pattern).chain(own.iter().map(String::as_str)).collect();
+        let regex = builder().build_many(&all).map_err(|error| ConfigError::BadPattern {
+            pattern: own.join(" | "),
+            reason: error.to_string(),
+        })?;
+        let instead = rules().map(|rule| rule.instead).chain(own.iter().map(|_| &b""[..])).collect();
+        Ok(Self { regex: Some(regex), instead })
+    }
+
+    /// The first thing that is folded from `from` on, or right there.
+    fn find(&self, text: &[u8], from: usize, anchored: Anchored) -> Option<Found> {
+        let found = self.regex.as_ref()?.search(&Input::new(text).range(from..).anchored(anchored))?;
+        Some(Found { span: found.range(), instead: self.instead[found.pattern().as_usize()] })
+    }
 }
 
 impl Normaliser {
     /// The built-in rules.
     pub(crate) fn built_in() -> &'static Self {
-        // The table is constant and a test compiles it, so the fallback that folds nothing is never met.
         static BUILT_IN: LazyLock<Normaliser> = LazyLock::new(|| {
-            Normaliser::compile(&[]).unwrap_or(Normaliser { patterns: None, has_own: false })
+            // The table is constant and a test compiles it, so the fallback that folds nothing is never met.
+            let part = |begins_with_word: bool| {
+                Patterns::compile(|rule| rule.begins_with_word == begins_with_word, &[])
+                    .unwrap_or(Patterns { regex: None, instead: Vec::new() })
+            };
+            Normaliser(Search::BuiltIn { words: part(true), others: part(false) })
         });
         &BUILT_IN
     }
 
-    /// The built-in rules and a tool's own patterns, whose matches are dropped.
+    /// The built-in rules and a tool's own patterns.
     pub(crate) fn compile(own: &[String]) -> Result<Self, ConfigError> {
         for pattern in own {
             check_pattern(pattern)?;
         }
-        let all: Vec<&str> =
-            RULES.iter().map(|rule| rule.pattern).chain(own.iter().map(String::as_str)).collect();
-        let patterns = builder().build_many(&all).map_err(|error| ConfigError::BadPattern {
-            pattern: own.join(" | "),
-            reason: error.to_string(),
-        })?;
-        Ok(Self { patterns: Some(patterns), has_own: !own.is_empty() })
+        if own.is_empty() {
+            return Ok(Self::built_in().clone());
+        }
+        Patterns::compile(|_| true, own).map(|all| Self(Search::Everywhere(all)))
     }
 
     /// Writes the normalised form of `result` into `out`.
@@ -134,30 +183,49 @@ impl Normaliser {
         out.truncate(end);
     }
 
-    fn fold(&self, bytes: &[u8], out: &mut Vec<u8>) {
+    fn fold(&self, text: &[u8], out: &mut Vec<u8>) {
         let mut copied = 0;
-        let mut replace = |found: Match| {
-            copy_lines(&bytes[copied..found.start()], out);
-            let instead = RULES.get(found.pattern().as_usize()).map_or(&b""[..], |rule| rule.instead);
-            out.extend_from_slice(instead);
-            copied = found.end();
+        let mut replace = |found: &Found| {
+            copy_lines(&text[copied..found.span.start], out);
+            out.extend_from_slice(found.instead);
+            copied = found.span.end;
         };
-        match &self.patterns {
-            None => {}
-            Some(patterns) if self.has_own => patterns.find_iter(bytes).for_each(replace),
-            Some(patterns) => {
-                let mut starts = Starts::of(bytes);
-                while let Some(start) = starts.next() {
-                    let input = Input::new(bytes).range(start..).anchored(Anchored::Yes);
-                    if let Some(found) = patterns.search(&input) {
-                        starts.go_on(found.end());
-                        replace(found);
+        match &self.0 {
+            Search::Everywhere(all) => {
+                let mut from = 0;
+                while let Some(found) = all.find(text, from, Anchored::No) {
+                    from = found.span.end;
+                    replace(&found);
+                }
+            }
+            Search::BuiltIn { words, others } => {
+                let mut starts = Starts::of(text);
+                let next_other = |starts: &mut Starts<'_>| {
+                    starts.find_map(|start| others.find(text, start, Anchored::Yes))
+                };
+                let mut word = words.find(text, 0, Anchored::No);
+                let mut other = next_other(&mut starts);
+                // What begins first counts, and what begins inside of it is gone.
+                while let Some(found) = first_of(word.as_ref(), other.as_ref()).cloned() {
+                    let is_gone = |other: &Found| other.span.start < found.span.end;
+                    replace(&found);
+                    if word.as_ref().is_some_and(is_gone) {
+                        word = words.find(text, found.span.end, Anchored::No);
+                    }
+                    if other.as_ref().is_some_and(is_gone) {
+                        starts.go_on(found.span.end);
+                        other = next_other(&mut starts);
                     }
                 }
             }
         }
-        copy_lines(&bytes[copied..], out);
+        copy_lines(&text[copied..], out);
     }
+}
+
+/// The one that begins first.
+fn first_of<'f>(one: Option<&'f Found>, other: Option<&'f Found>) -> Option<&'f Found> {
+    [one, other].into_iter().flatten().min_by_key(|found| found.span.start)
 }
 
 /// Checks a tool's own pattern.
@@ -197,9 +265,11 @@ fn copy_lines(mut text: &[u8], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use proptest::prelude::*;
 
-    use super::{LOOK_AT, Normaliser, RULES, check_pattern};
+    use super::{LOOK_AT, Normaliser, Patterns, RULES, Search, check_pattern};
 
     fn normal(result: &str) -> String {
         let mut out = Vec::new();
@@ -222,7 +292,9 @@ mod tests {
         for rule in RULES {
             check_pattern(rule.pattern).unwrap();
         }
-        assert_eq!(Normaliser::compile(&[]).unwrap().patterns.unwrap().pattern_len(), RULES.len());
+        let Search::BuiltIn { words, others } = &Normaliser::built_in().0 else { panic!() };
+        let count = |patterns: &Patterns| patterns.regex.as_ref().unwrap().pattern_len();
+        assert_eq!(count(words) + count(others), RULES.len());
     }
 
     #[test]
@@ -370,15 +442,18 @@ mod tests {
         "0",
     ];
 
+    /// The same rules, searched for at every place.
+    static EVERYWHERE: LazyLock<Normaliser> =
+        LazyLock::new(|| Normaliser(Search::Everywhere(Patterns::compile(|_| true, &[]).unwrap())));
+
     proptest! {
         #[test]
         fn everything_is_folded_that_a_search_at_every_place_would_fold(
             pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..14),
         ) {
             let text = pieces.concat();
-            let everywhere = Normaliser { has_own: true, ..Normaliser::built_in().clone() };
             let mut expected = Vec::new();
-            everywhere.normalise(&text, &mut expected);
+            EVERYWHERE.normalise(&text, &mut expected);
             prop_assert_eq!(normal(&text), String::from_utf8_lossy(&expected), "{:?}", text);
         }
 
