@@ -70,6 +70,12 @@ const RULES: &[Rule] = &[
     ),
     rule(r"\[\d{2,7}\]: ", b"[<pid>]: "),
     rule(r"(?m)^\[\d+\] \d+$", b"<pid>"),
+    // What is left of a budget that the harness tells with every result: it shrinks whatever the agent does.
+    rule(
+        r"\b\d+ (?:more )?(?:steps?|turns?|rounds?|attempts?|tries|chances?|interactions?|tool calls|tokens) (?:left|remaining)\b|\b(?:[Ss]teps|[Tt]urns|[Rr]ounds|[Aa]ttempts|[Ii]nteractions|[Tt]okens) (?:left|remaining): ?\d+|\b[Rr]emaining (?:steps|turns|rounds|attempts|tokens): ?\d+",
+        b"<budget>",
+    ),
+    rule(r"\b[Tt]urn \d+ ?(?:of|/) ?\d+\b|\b[Cc]ost(?: so far)?: ?\$\d+(?:\.\d+)?", b"<budget>"),
     // Names of temporary files: a part with a digit in it, or one that a tool made up.
     rule(
         r#"(?:/private)?(?:/var)?/tmp/(?:[^\s/'":,;()<>]+/)?(?:[^\s/'":,;()<>]*[0-9][^\s/'":,;()<>]*|tmp[.A-Za-z0-9_]{4,}|[^\s/'":,;()<>]*\.[A-Za-z0-9]{6,})"#,

@@ -55,6 +55,8 @@ pub(crate) struct Facts {
     /// A bare exit code says that it failed, and nothing says how: two different calls that end so need have nothing in
     /// common (a search without a match does).
     pub(crate) unexplained: bool,
+    /// It counts what failed, as a report on tests does.
+    pub(crate) tallied: bool,
     /// The words of a long result hint at a failure; a file that talks about errors does the same.
     pub(crate) maybe_failed: bool,
     /// Asking again later may help: rate limits, outages, time-outs, connections.
@@ -88,6 +90,7 @@ saved!(Facts {
     failed,
     failed_plainly,
     unexplained,
+    tallied,
     maybe_failed,
     transient,
     environmental,
@@ -205,6 +208,7 @@ impl Outcome {
             failed,
             failed_plainly,
             unexplained: failed && error_line.is_none() && has(Signal::ExitNonZero),
+            tallied: failed && error_line.is_some_and(tallies),
             maybe_failed,
             transient: (failed || (status.is_none() && text.len() <= BRIEF))
                 && short
@@ -235,8 +239,10 @@ fn is_bare_status(text: &[u8], asked: &str) -> bool {
     matches!(text, b"429" | b"502" | b"503" | b"504") && asked.contains("http")
 }
 
-/// Complaints in which the word before the colon is only what was typed.
-const ONE_CLASS: &[&str] = &["command not found", "No such container"];
+/// Complaints that are one class whoever makes them, and whatever stands around them: what was typed, the port, the
+/// program that passes on what the system told it.
+const ONE_CLASS: &[&str] =
+    &["command not found", "No such container", "authentication failed", "Name or service not known"];
 
 /// Results up to this length are taken at their word; longer ones quote files, logs and pages.
 const SHORT: usize = 600;
@@ -308,7 +314,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Complaint,
-        r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique)|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required",
+        r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique)|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required|^\W*nothing happen(?:s|ed)\W*$|can(?:no|')t do that",
     ),
     (
         Signal::Transient,
@@ -547,6 +553,12 @@ fn name_out_of(asked: &[u8], line: &[u8]) -> usize {
     let name = part.trim_ascii_end();
     let is_word = name.len() > 1 && !name.iter().any(u8::is_ascii_whitespace);
     if is_word && memchr::memmem::find(asked, name).is_some() { name.len() } else { 0 }
+}
+
+/// Whether a line counts failures: `2 failed, 9 passed`.
+fn tallies(line: &[u8]) -> bool {
+    let numbers = line.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit());
+    numbers.into_iter().any(|(at, _)| counts_failures(&line[at + 1..]))
 }
 
 /// Whether what stands behind a number says that it counts failures.

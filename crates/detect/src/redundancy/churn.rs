@@ -57,7 +57,10 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
             () if print.call == now.call && !same_failure(print, now) => Sight::Other,
             () if print.tool != now.tool || !same_failure(print, now) => Sight::Unrelated,
             () => {
-                let near = |other: &Print| near_args(window, print, other, 0.5);
+                // What is looked for in one place after the other is no variation: it takes a row of them.
+                let near = |other: &Print| {
+                    near_args(window, print, other, 0.5) && !print.does.places.apart_from(&other.does.places)
+                };
                 let varies = near(now) || variation.get().is_some_and(near);
                 if varies {
                     variation.set(Some(print));
@@ -225,13 +228,17 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
     if !is_question(now) {
         return None;
     }
+    let questions = recent(window, now).filter(|print| print.tool == now.tool && is_question(print));
+    let new_words = window.vocabulary.new_words(&now.words, questions.map(|print| &print.words));
     let steps = occurrences(
         recent(window, now),
         now,
         |print| print.fresh_write && print.is_write(),
         |print| {
             let alike = || {
-                window.vocabulary.likeness(&print.words, &now.words) >= 0.6 && same_names(window, print, now)
+                window.vocabulary.likeness(&print.words, &now.words) >= 0.6
+                    && same_names(window, print, now)
+                    && !is_of_one_form(window, print, now, new_words)
             };
             // What was answered in another way has moved on, and so has the very same question with another answer.
             let moved_on = print.outcome.facts.failed != now.outcome.facts.failed;
@@ -242,6 +249,14 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
         },
     );
     SAME_QUESTION.sight(|| identity(now.tool, 0), now, steps)
+}
+
+/// Whether one or two words stand in place of others, and nobody has asked about them yet: a form that is filled in for
+/// one thing after the other. Whoever asks the same in other words changes more, or brings no new word.
+fn is_of_one_form(window: &Window, print: &Print, now: &Print, new_words: u32) -> bool {
+    let filled_in = matches!(new_words, 1 | 2)
+        && window.vocabulary.exchanged(&print.words, &now.words) == [new_words; 2];
+    filled_in && !print.outcome.answers_as(&now.outcome)
 }
 
 /// A call in plain language: enough words to compare, and neither a command nor code nor the agent's own notes.
@@ -278,8 +293,11 @@ fn recent<'a>(window: &'a Window, now: &Print) -> impl Iterator<Item = &'a Print
     window.earlier(now).take(REACH - 1).filter(|print| print.form == Form::Call)
 }
 
+/// The same kind of failure. A report that counts what failed tells of the files that it was asked for: one on others is
+/// another one.
 fn same_failure(print: &Print, now: &Print) -> bool {
-    print.failed_for_good() && print.outcome.class == now.outcome.class
+    let is_other_report = now.outcome.facts.tallied && print.does.places.apart_from(&now.does.places);
+    print.failed_for_good() && print.outcome.class == now.outcome.class && !is_other_report
 }
 
 /// Whether two calls name the same numbers, people and things: "page 3" is not "page 4".

@@ -25,7 +25,7 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
         return None;
     }
     let texts = || window.earlier(now).take(REACH).filter(|print| !print.narrates);
-    let same = occurrences(texts(), now, |_| false, |print| Sight::same_if(says_the_same(print, now)));
+    let same = occurrences(texts(), now, learned, |print| Sight::same_if(says_the_same(print, now)));
     let near =
         occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(window, print, now, 0.9)));
     let alike =
