@@ -96,8 +96,17 @@ fn meaning(word: &[u8]) -> u16 {
         b"command" | b"commands" => bit(Word::Command),
         b"sql" => bit(Word::Sql),
         b"query" => bit(Word::Sql) | bit(Word::Read),
-        b"todo" | b"todos" | b"think" | b"thinking" | b"thought" | b"plan" | b"reflect" | b"note"
-        | b"notes" | b"scratchpad" => bit(Word::Notes),
+        b"todo"
+        | b"todos"
+        | b"think"
+        | b"thinking"
+        | b"thought"
+        | b"plan"
+        | b"reflect"
+        | b"note"
+        | b"notes"
+        | b"scratchpad"
+        | b"sequentialthinking" => bit(Word::Notes),
         b"poll" | b"wait" | b"status" | b"sleep" | b"watch" | b"progress" | b"monitor" | b"await" => {
             bit(Word::Poll)
         }
@@ -121,7 +130,7 @@ fn meaning(word: &[u8]) -> u16 {
 }
 
 /// No word that is known is longer.
-const LONGEST: usize = 12;
+const LONGEST: usize = 18;
 
 #[cfg(test)]
 mod tests {

@@ -16,6 +16,8 @@ const NEAR_FAILING: Rule = Rule::new("near_failing", Kind::Churn, 2, 3);
 const FAILING: Rule = Rule::new("failing_row", Kind::Churn, 3, 4);
 /// Any calls of one tool that the environment refuses in the very same words: what is broken is the tool.
 const TOOL_DOWN: Rule = Rule::new("tool_down", Kind::Churn, 3, 3);
+/// Near-equal calls that fail in the very same words, whatever else was run in between.
+const SAME_REFUSAL: Rule = Rule::new("same_refusal", Kind::Churn, 4, 4);
 /// The same failure from whatever tool.
 const ANY_TOOL: Rule = Rule::new("failing_everywhere", Kind::Churn, 4, 5);
 /// Near-equal questions with one answer.
@@ -89,7 +91,9 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
     let near = NEAR_FAILING.sight(by_tool, now, near);
     let row = FAILING.sight(by_tool, now, row);
     let any = ANY_TOOL.sight(|| identity(0, now.outcome.class.into()), now, any);
-    Sighting::strongest([near, row, tool_down(window, now), any].into_iter().flatten())
+    Sighting::strongest(
+        [near, row, same_refusal(window, now), tool_down(window, now), any].into_iter().flatten(),
+    )
 }
 
 /// One tool that the environment refuses in the very same words, whatever it is asked. A missing command is named in its
@@ -109,6 +113,29 @@ fn tool_down(window: &Window, now: &Print) -> Option<Sighting> {
         },
     );
     TOOL_DOWN.sight(|| identity(now.tool, now.outcome.class.into()), now, steps)
+}
+
+/// One refusal to the letter for near-equal calls of a tool, with no known change in between. A command that nobody knows
+/// the effect of may change anything; had it mattered here, the words would be others by the fourth time. What a command
+/// line runs may depend on any of them, so it takes one more.
+fn same_refusal(window: &Window, now: &Print) -> Option<Sighting> {
+    if now.does.command || now.outcome.facts.tallied {
+        return None;
+    }
+    let steps = occurrences(
+        window.earlier(now).take(LONG_REACH - 1).filter(|print| print.form == Form::Call),
+        now,
+        |print| print.is_write() && changes_failure(print, now),
+        |print| match print.outcome.answers_as(&now.outcome) {
+            // The very same call with another answer: it moves.
+            false if print.call == now.call => Sight::Other,
+            is_same => {
+                let is_near = || print.tool == now.tool && near_args(window, print, now, 0.5);
+                Sight::same_if(is_same && print.failed_for_good() && is_near())
+            }
+        },
+    );
+    SAME_REFUSAL.sight(|| identity(now.tool, now.outcome.class.into()), now, steps)
 }
 
 /// Different questions in nearly the same words, one answer.
@@ -225,38 +252,47 @@ pub(super) fn put_aside(window: &Window, now: &Print) -> Option<Sighting> {
 /// The same question in other words, although its answers differ: an order to another agent, or a search, that names
 /// nothing new.
 pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
-    if !is_question(now) {
+    if !is_question(now) || fills_in_a_form(window, now) {
         return None;
     }
-    let questions = recent(window, now).filter(|print| print.tool == now.tool && is_question(print));
-    let new_words = window.vocabulary.new_words(&now.words, questions.map(|print| &print.words));
     let steps = occurrences(
         recent(window, now),
         now,
         |print| print.fresh_write && print.is_write(),
         |print| {
-            let alike = || {
-                window.vocabulary.likeness(&print.words, &now.words) >= 0.6
-                    && same_names(window, print, now)
-                    && !is_of_one_form(window, print, now, new_words)
-            };
             // What was answered in another way has moved on, and so has the very same question with another answer.
             let moved_on = print.outcome.facts.failed != now.outcome.facts.failed;
             match () {
                 () if print.call == now.call && !print.outcome.answers_as(&now.outcome) => Sight::Other,
-                () => Sight::same_if(print.tool == now.tool && is_question(print) && !moved_on && alike()),
+                () => Sight::same_if(
+                    print.tool == now.tool
+                        && is_question(print)
+                        && !moved_on
+                        && asks_alike(window, print, now),
+                ),
             }
         },
     );
     SAME_QUESTION.sight(|| identity(now.tool, 0), now, steps)
 }
 
-/// Whether one or two words stand in place of others, and nobody has asked about them yet: a form that is filled in for
-/// one thing after the other. Whoever asks the same in other words changes more, or brings no new word.
-fn is_of_one_form(window: &Window, print: &Print, now: &Print, new_words: u32) -> bool {
-    let filled_in = matches!(new_words, 1 | 2)
-        && window.vocabulary.exchanged(&print.words, &now.words) == [new_words; 2];
-    filled_in && !print.outcome.answers_as(&now.outcome)
+/// Whether `now` differs from every question like it in one or two words that nobody has asked about yet: a form that is
+/// filled in for one thing after the other. Whoever asks the same in other words changes more, or less, or brings no
+/// new word. The same answer to all of them is no news.
+fn fills_in_a_form(window: &Window, now: &Print) -> bool {
+    let vocabulary = &window.vocabulary;
+    let questions = || recent(window, now).filter(|print| print.tool == now.tool && is_question(print));
+    let new_words = vocabulary.new_words(&now.words, questions().map(|print| &print.words));
+    matches!(new_words, 1 | 2)
+        && questions().filter(|print| asks_alike(window, print, now)).all(|print| {
+            vocabulary.exchanged(&print.words, &now.words) == [new_words; 2]
+                && !print.outcome.answers_as(&now.outcome)
+        })
+}
+
+/// Much the same words, about the same names.
+fn asks_alike(window: &Window, print: &Print, now: &Print) -> bool {
+    window.vocabulary.likeness(&print.words, &now.words) >= 0.6 && same_names(window, print, now)
 }
 
 /// A call in plain language: enough words to compare, and neither a command nor code nor the agent's own notes.
