@@ -555,10 +555,13 @@ fn name_out_of(asked: &[u8], line: &[u8]) -> usize {
     if is_word && memchr::memmem::find(asked, name).is_some() { name.len() } else { 0 }
 }
 
-/// Whether a line counts failures: `2 failed, 9 passed`.
+/// Whether a line counts failures: `2 failed, 9 passed`, `FAILED (failures=2)`.
 fn tallies(line: &[u8]) -> bool {
-    let numbers = line.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit());
-    numbers.into_iter().any(|(at, _)| counts_failures(&line[at + 1..]))
+    let mut numbers = line.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit());
+    numbers.any(|(at, _)| {
+        let named = line[..at].ends_with(b"failures=") || line[..at].ends_with(b"errors=");
+        named || counts_failures(&line[at + 1..])
+    })
 }
 
 /// Whether what stands behind a number says that it counts failures.

@@ -30,6 +30,8 @@ const SAME_CHANGE: Rule = Rule::new("same_change", Kind::Churn, 3, 4);
 const MIN_WORDS: u32 = 8;
 /// Near-equal questions in plain language, whatever they are answered.
 const SAME_QUESTION: Rule = Rule::new("same_question", Kind::Churn, 3, 4);
+/// So many questions of one form are a series.
+const MANY: usize = 4;
 /// Near-equal commands that never answered.
 const PUT_ASIDE: Rule = Rule::new("put_aside", Kind::Churn, 3, 4);
 /// Any commands that never answered, close together: what hangs is not the command.
@@ -278,16 +280,26 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
 
 /// Whether `now` differs from every question like it in one or two words that nobody has asked about yet: a form that is
 /// filled in for one thing after the other. Whoever asks the same in other words changes more, or less, or brings no
-/// new word. The same answer to all of them is no news.
+/// new word. The same answer to all of them is no news. Where many were filled in, one of them may be odd: a word can
+/// fall on the bit of another one.
 fn fills_in_a_form(window: &Window, now: &Print) -> bool {
     let vocabulary = &window.vocabulary;
     let questions = || recent(window, now).filter(|print| print.tool == now.tool && is_question(print));
     let new_words = vocabulary.new_words(&now.words, questions().map(|print| &print.words));
-    matches!(new_words, 1 | 2)
-        && questions().filter(|print| asks_alike(window, print, now)).all(|print| {
-            vocabulary.exchanged(&print.words, &now.words) == [new_words; 2]
-                && !print.outcome.answers_as(&now.outcome)
-        })
+    if new_words > 2 {
+        return false;
+    }
+    let (mut alike, mut filled_in) = (0, 0);
+    for print in questions().filter(|print| asks_alike(window, print, now)) {
+        let [theirs, ours] = vocabulary.exchanged(&print.words, &now.words);
+        alike += 1;
+        let is_other = matches!(theirs, 1 | 2) && ours == new_words && (theirs == ours || ours == 0);
+        filled_in += usize::from(is_other && !print.outcome.answers_as(&now.outcome));
+    }
+    match alike {
+        0..MANY => new_words > 0 && filled_in == alike,
+        MANY.. => filled_in + 1 >= alike,
+    }
 }
 
 /// Much the same words, about the same names.
