@@ -76,6 +76,11 @@ const RULES: &[Rule] = &[
         b"<budget>",
     ),
     rule(r"\b[Tt]urn \d+ ?(?:of|/) ?\d+\b|\b[Cc]ost(?: so far)?: ?\$\d+(?:\.\d+)?", b"<budget>"),
+    // A field for errors that holds none.
+    rule(
+        r#"\b[Ee]rrors?\\?["']? ?[:=] ?(?:\\?"\\?"|''|\[\]|\(none\)|(?:null|[Nn]one|false|0)\b)"#,
+        b"<fine>",
+    ),
     // Names of temporary files: a part with a digit in it, or one that a tool made up.
     rule(
         r#"(?:/private)?(?:/var)?/tmp/(?:[^\s/'":,;()<>]+/)?(?:[^\s/'":,;()<>]*[0-9][^\s/'":,;()<>]*|tmp[.A-Za-z0-9_]{4,}|[^\s/'":,;()<>]*\.[A-Za-z0-9]{6,})"#,
@@ -239,6 +244,22 @@ mod tests {
         folds("sshd[1234]: closed", "sshd[777]: closed");
         folds("/tmp/tmpab12cd/x.py: bad", "/tmp/tmpzz99yy/x.py: bad");
         folds("/tmp/build-8f3a/out", "/tmp/build-91bb/out");
+    }
+
+    #[test]
+    fn what_is_left_of_a_budget_is_folded() {
+        folds("You have 5 steps left and 2 chances left.", "You have 4 steps left and 1 chances left.");
+        folds("Remaining turns: 9", "Remaining turns: 8");
+        folds("[Turn 3 of 10, cost so far: $0.12]", "[Turn 4 of 10, cost so far: $0.31]");
+        keeps("3 files left", "2 files left");
+        keeps("Step 3 of 10: COPY", "Step 4 of 10: COPY");
+    }
+
+    #[test]
+    fn a_field_for_errors_that_holds_none_is_folded() {
+        folds(r#"{"error": "", "response": "x"}"#, r#"{"error":null, "response": "x"}"#);
+        keeps(r#"{"error": "", "response": "x"}"#, r#"{"error": "gone", "response": "x"}"#);
+        keeps("2 errors: 0 and 1", "2 errors: 3 and 1");
     }
 
     #[test]

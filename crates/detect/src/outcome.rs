@@ -182,7 +182,7 @@ impl Outcome {
         let text = normal.trim_ascii();
         let short = text.len() <= SHORT;
         let wordless = short && !text.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
-        let empty = wordless || (short && has(Signal::Nothing));
+        let empty = wordless || (short && (has(Signal::Nothing) || (has(Signal::Bare) && !signals.tells)));
         let error_line = signals.error_line;
         let (failed, maybe_failed) = match status {
             Some(Status::Failure) => (true, false),
@@ -274,6 +274,8 @@ enum Signal {
     Transient,
     Environmental,
     Nothing,
+    /// A line that says no more than that there is nothing.
+    Bare,
     Acknowledged,
     UnknownTool,
     Prevented,
@@ -314,7 +316,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Complaint,
-        r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique)|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required|^\W*nothing happen(?:s|ed)\W*$|can(?:no|')t do that",
+        r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique|subscribed|authorized|authenticated|logged in)|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required|^\W*nothing happen(?:s|ed)\W*$|can(?:no|')t do that",
     ),
     (
         Signal::Transient,
@@ -325,7 +327,7 @@ const SIGNALS: &[(Signal, &str)] = &[
         r"command not found|no such container|permission denied|access denied|not permitted|not installed|not recognized as|unauthorized|authentication failed|name or service not known|executable file not found|no such command|is not running",
     ),
     (
-        Signal::Nothing,
+        Signal::Bare,
         r"^\W*(?:no (?:output|match(?:es)?|results?|files?|data|records?|entries|items|rows)(?: (?:were )?(?:found|returned|for .{0,80}))?|none|null|nothing(?: (?:was )?found(?: for .{0,80})?)?|0 (?:results|matches|rows)|empty set|not found|\[\]|\{\})\W*$",
     ),
     (
@@ -373,12 +375,15 @@ struct Signals<'a> {
     error_first: bool,
     /// The very first words say "error".
     says_error_first: bool,
+    /// A line tells something, and is no heading.
+    tells: bool,
 }
 
 impl<'a> Signals<'a> {
     fn of(normal: &'a [u8]) -> Self {
-        let mut signals =
-            Self { found: 0, error_line: None, is_error: false, error_first: false, says_error_first: false };
+        let (found, error_line) = (0, None);
+        let (is_error, error_first, says_error_first, tells) = (false, false, false, false);
+        let mut signals = Self { found, error_line, is_error, error_first, says_error_first, tells };
         if normal.len() <= 2 * EDGE {
             signals.read(normal, true);
         } else {
@@ -400,8 +405,9 @@ impl<'a> Signals<'a> {
             self.found |= signals;
             let fine = signals & bit(Signal::Fine) != 0;
             let error = signals & bit(Signal::Error) != 0 && !fine;
-            let complaint =
-                signals & bit(Signal::Complaint) != 0 && signals & bit(Signal::Nothing) == 0 && !fine;
+            let nothing = signals & (bit(Signal::Nothing) | bit(Signal::Bare)) != 0;
+            let complaint = signals & bit(Signal::Complaint) != 0 && !nothing && !fine;
+            self.tells |= !nothing && !line.ends_with(b":");
             self.says_error_first |= first && error && signals & bit(Signal::ErrorStart) != 0;
             if error || (complaint && !self.is_error) {
                 self.error_line = Some(line);
