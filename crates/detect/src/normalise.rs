@@ -76,9 +76,9 @@ const RULES: &[Rule] = &[
         b"<budget>",
     ),
     rule(r"\b[Tt]urn \d+ ?(?:of|/) ?\d+\b|\b[Cc]ost(?: so far)?: ?\$\d+(?:\.\d+)?", b"<budget>"),
-    // A field for errors that holds none.
+    // A field, or a count, of errors that holds none.
     rule(
-        r#"\b[Ee]rrors?\\?["']? ?[:=] ?(?:\\?"\\?"|''|\[\]|\(none\)|(?:null|[Nn]one|false|0)\b)"#,
+        r#"\b(?:[Ee]rrors?|[Ff]ailed|[Ff]ailures?|[Ee]xceptions?)(?: [a-z]{1,16})?\\?["']? ?[:=] ?(?:\\?"\\?"|''|\[\]|\(none\)|(?:null|[Nn]one|false|0)\b)"#,
         b"<fine>",
     ),
     // Names of temporary files: a part with a digit in it, or one that a tool made up.
@@ -259,7 +259,8 @@ mod tests {
     fn a_field_for_errors_that_holds_none_is_folded() {
         folds(r#"{"error": "", "response": "x"}"#, r#"{"error":null, "response": "x"}"#);
         keeps(r#"{"error": "", "response": "x"}"#, r#"{"error": "gone", "response": "x"}"#);
-        keeps("2 errors: 0 and 1", "2 errors: 3 and 1");
+        folds("Failed jobs: 0", "failures=0");
+        keeps("Failed jobs: 0", "Failed jobs: 2");
     }
 
     #[test]

@@ -182,7 +182,8 @@ impl Outcome {
         let text = normal.trim_ascii();
         let short = text.len() <= SHORT;
         let wordless = short && !text.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
-        let empty = wordless || (short && (has(Signal::Nothing) || (has(Signal::Bare) && !signals.tells)));
+        let empty =
+            wordless || (short && (has(Signal::Nothing) || (has(Signal::Bare) && !has(Signal::Tells))));
         let error_line = signals.error_line;
         let (failed, maybe_failed) = match status {
             Some(Status::Failure) => (true, false),
@@ -269,13 +270,15 @@ enum Signal {
     Complaint,
     /// What was asked for is not there, or not to be had.
     Missing,
-    /// A line that counts errors and finds none.
+    /// A line that counts errors and finds none, or that starts with what was done.
     Fine,
     Transient,
     Environmental,
     Nothing,
     /// A line that says no more than that there is nothing.
     Bare,
+    /// A line that tells something, and is no heading: no pattern of its own.
+    Tells,
     Acknowledged,
     UnknownTool,
     Prevented,
@@ -304,7 +307,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     (Signal::Error, r"\b\w*(?:error|exception)\b ?[:\[(]"),
     (
         Signal::Fine,
-        r"\b(?:0|no|zero|without) (?:failed|failures?|errors?|problems?|issues)\b|test result: ok|all tests passed|tests? (?:have )?passed|build succeeded",
+        r"\b(?:0|no|zero|without) (?:failed|failures?|errors?|problems?|issues)\b|test result: ok|all tests passed|tests? (?:have )?passed|build succeeded|^\W{0,4}(?:[a-z]+ )?(?:created|updated|added|saved|sent|posted|deleted|removed|assigned|marked)\b",
     ),
     (
         Signal::Missing,
@@ -375,15 +378,12 @@ struct Signals<'a> {
     error_first: bool,
     /// The very first words say "error".
     says_error_first: bool,
-    /// A line tells something, and is no heading.
-    tells: bool,
 }
 
 impl<'a> Signals<'a> {
     fn of(normal: &'a [u8]) -> Self {
-        let (found, error_line) = (0, None);
-        let (is_error, error_first, says_error_first, tells) = (false, false, false, false);
-        let mut signals = Self { found, error_line, is_error, error_first, says_error_first, tells };
+        let mut signals =
+            Self { found: 0, error_line: None, is_error: false, error_first: false, says_error_first: false };
         if normal.len() <= 2 * EDGE {
             signals.read(normal, true);
         } else {
@@ -407,7 +407,9 @@ impl<'a> Signals<'a> {
             let error = signals & bit(Signal::Error) != 0 && !fine;
             let nothing = signals & (bit(Signal::Nothing) | bit(Signal::Bare)) != 0;
             let complaint = signals & bit(Signal::Complaint) != 0 && !nothing && !fine;
-            self.tells |= !nothing && !line.ends_with(b":");
+            if !nothing && !line.ends_with(b":") {
+                self.found |= bit(Signal::Tells);
+            }
             self.says_error_first |= first && error && signals & bit(Signal::ErrorStart) != 0;
             if error || (complaint && !self.is_error) {
                 self.error_line = Some(line);

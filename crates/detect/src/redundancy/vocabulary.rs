@@ -165,7 +165,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{Kept, Vocabulary};
-    use crate::words::{WordSet, Words};
+    use crate::words::Words;
 
     proptest! {
         #[test]
