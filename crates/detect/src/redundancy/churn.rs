@@ -52,14 +52,22 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
     }
     // An agent that varies what it varied last drifts away from where it began: each attempt is near to the next one.
     let variation = Cell::new(None);
+    let learned = Cell::new(false);
     let near = occurrences(
         attempts(window, now),
         now,
         |print| changes_failure(print, now),
         |print| match () {
+            // Who has learned something since, and names something new, makes another attempt and no variation. What is
+            // wrong with the environment is wrong whatever is learned.
+            () if print.news => {
+                learned.set(!now.outcome.facts.environmental);
+                Sight::Unrelated
+            }
             // The very same call with another answer: it moves.
             () if print.call == now.call && !same_failure(print, now) => Sight::Other,
             () if print.tool != now.tool || !same_failure(print, now) => Sight::Unrelated,
+            () if learned.get() && !same_names(window, print, now) => Sight::Unrelated,
             () => {
                 // What is looked for in one place after the other is no variation: it takes a row of them.
                 let near = |other: &Print| {

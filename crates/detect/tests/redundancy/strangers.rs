@@ -190,3 +190,17 @@ fn a_ledger_that_is_kept_in_the_same_words_between_new_answers_is_no_monologue()
     assert_ne!(verdict(&run), Some(Severity::Loop));
     assert_eq!(loops(&times(3, &[ledger()])), [Kind::Monologue]);
 }
+
+#[test]
+fn who_has_learned_something_and_names_something_new_makes_another_attempt() {
+    let decompile = |name: &str| {
+        let args = format!("{{\"path\":\"game\",\"function\":\"{name}\"}}");
+        call("decompile", &args, &format!("Error: function {name} not found in game"))
+    };
+    let names = ["f100", "f200", "f300"];
+    assert_eq!(loops(&names.map(decompile)), [Kind::Churn]);
+    let reads = ["readelf -h game", "nm game", "strings game"]
+        .map(|command| sh(command, &format!("{command}: much")));
+    let run: Vec<_> = names.iter().zip(reads).flat_map(|(name, read)| [decompile(name), read]).collect();
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
