@@ -3,6 +3,9 @@
 //! Recorded runs seldom carry a status, and tools that fail politely answer with words, so the words are read. The
 //! signals are data, searched for all at once; where the caller knows the status, its word counts.
 
+mod record;
+mod report;
+
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
@@ -12,6 +15,8 @@ use regex_automata::{Input, PatternSet};
 
 use crate::fingerprint::Fingerprint;
 use crate::normalise::Normaliser;
+use crate::outcome::record::is_record;
+use crate::outcome::report::{counts_failures, tallies};
 use crate::saved::saved;
 use crate::step::{Status, Step};
 use crate::words::{EMPTY, fnv1a, hash_bytes};
@@ -406,7 +411,7 @@ impl<'a> Signals<'a> {
             let fine = signals & bit(Signal::Fine) != 0;
             let error = signals & bit(Signal::Error) != 0 && !fine;
             let nothing = signals & (bit(Signal::Nothing) | bit(Signal::Bare)) != 0;
-            let complaint = signals & bit(Signal::Complaint) != 0 && !nothing && !fine;
+            let complaint = signals & bit(Signal::Complaint) != 0 && !nothing && !fine && !is_record(line);
             if !nothing && !line.ends_with(b":") {
                 self.found |= bit(Signal::Tells);
             }
@@ -561,23 +566,6 @@ fn name_out_of(asked: &[u8], line: &[u8]) -> usize {
     let name = part.trim_ascii_end();
     let is_word = name.len() > 1 && !name.iter().any(u8::is_ascii_whitespace);
     if is_word && memchr::memmem::find(asked, name).is_some() { name.len() } else { 0 }
-}
-
-/// Whether a line counts failures: `2 failed, 9 passed`, `FAILED (failures=2)`.
-fn tallies(line: &[u8]) -> bool {
-    let mut numbers = line.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit());
-    numbers.any(|(at, _)| {
-        let named = line[..at].ends_with(b"failures=") || line[..at].ends_with(b"errors=");
-        named || counts_failures(&line[at + 1..])
-    })
-}
-
-/// Whether what stands behind a number says that it counts failures.
-fn counts_failures(behind: &[u8]) -> bool {
-    let word = behind.trim_ascii_start();
-    [&b"fail"[..], b"pass", b"error", b"problem", b"warning", b"test", b"issue"]
-        .iter()
-        .any(|counted| word.get(..counted.len()).is_some_and(|start| start.eq_ignore_ascii_case(counted)))
 }
 
 /// Where a quotation or bracket ends; brackets may hold others of their kind.

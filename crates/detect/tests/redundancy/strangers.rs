@@ -156,7 +156,7 @@ fn what_a_server_refuses_is_an_answer_to_that_request() {
 
 #[test]
 fn a_refusal_in_the_very_same_words_is_not_helped_by_what_nobody_knows_the_effect_of() {
-    let refused = || call("disassemble", r#"{"function":"main"}"#, "Error: function main not found");
+    let refused = || call("resolve_symbol", r#"{"function":"main"}"#, "Error: function main not found");
     let run = |between: &dyn Fn(usize) -> Line| -> Vec<Line> {
         (0..4).flat_map(|n| [refused(), between(n)]).collect()
     };
@@ -195,7 +195,7 @@ fn a_ledger_that_is_kept_in_the_same_words_between_new_answers_is_no_monologue()
 fn who_has_learned_something_and_names_something_new_makes_another_attempt() {
     let decompile = |name: &str| {
         let args = format!("{{\"path\":\"game\",\"function\":\"{name}\"}}");
-        call("decompile", &args, &format!("Error: function {name} not found in game"))
+        call("resolve_symbol", &args, &format!("Error: function {name} not found in game"))
     };
     let names = ["f100", "f200", "f300"];
     assert_eq!(loops(&names.map(decompile)), [Kind::Churn]);
@@ -203,4 +203,33 @@ fn who_has_learned_something_and_names_something_new_makes_another_attempt() {
         .map(|command| sh(command, &format!("{command}: much")));
     let run: Vec<_> = names.iter().zip(reads).flat_map(|(name, read)| [decompile(name), read]).collect();
     assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+fn by(role: &'static str, text: &str) -> Line {
+    Line { role: Some(role), ..says(text) }
+}
+
+#[test]
+fn who_agrees_to_one_new_proposal_after_the_other_says_something_new() {
+    let agrees = || by("lead", "I agree with this proposal, let us go on.");
+    let proposals = [
+        "Let us keep the notes in one small file.",
+        "The editor should be plain, with a preview beside it.",
+        "We ship a single program for three systems.",
+        "The manual is written last, by all of us.",
+    ];
+    let meeting: Vec<_> = proposals.iter().flat_map(|text| [by("engineer", text), agrees()]).collect();
+    assert_ne!(verdict(&meeting), Some(Severity::Loop));
+    let again: Vec<_> = (0..3).flat_map(|_| [by("engineer", proposals[0]), agrees()]).collect();
+    assert_eq!(loops(&again), [Kind::Monologue]);
+}
+
+#[test]
+fn what_a_record_says_is_no_failure_of_the_tool_that_brings_it() {
+    let order = |id: usize| format!("{{\"order\":{id},\"payment\":\"failed\"}}");
+    let ask = |id: usize| call("order_details", &format!("{{\"id\":{id}}}"), &order(id));
+    assert_eq!(verdict(&(1..8).map(ask).collect::<Vec<_>>()), None);
+    let refuse =
+        |id: usize| call("order_details", &format!("{{\"id\":{id}}}"), r#"{"error":"order not found"}"#);
+    assert_eq!(loops(&[1, 2, 3].map(refuse)), [Kind::Churn]);
 }
