@@ -24,9 +24,6 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
     if now.form != Form::Text || window.vocabulary.count(&now.words) == 0 {
         return None;
     }
-    if hears_news(window, now) {
-        return None;
-    }
     let texts = || window.earlier(now).take(REACH).filter(|print| !print.narrates);
     let same = occurrences(texts(), now, learned, |print| Sight::same_if(says_the_same(print, now)));
     let near =
@@ -44,7 +41,7 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
         CANNED.sight(identity, now, prompted),
         TALKS_ON.sight(identity, now, talk(window, now)),
     ];
-    Sighting::strongest(sightings.into_iter().flatten())
+    Sighting::strongest(sightings.into_iter().flatten()).filter(|_| !hears_news(window, now))
 }
 
 /// Whether another speaker has said something that is not like what it said before, since this one spoke last: whoever
