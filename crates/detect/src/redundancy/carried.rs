@@ -93,7 +93,7 @@ impl Saved for Finding {
 }
 
 /// The names of all rules.
-const RULES: [&str; 31] = [
+const RULES: [&str; 30] = [
     "aside_row",
     "alike_words",
     "blind_cycle",
@@ -117,7 +117,6 @@ const RULES: [&str; 31] = [
     "retry",
     "same_change",
     "same_question",
-    "same_refusal",
     "same_words",
     "sweep",
     "talks_on",

@@ -16,8 +16,6 @@ const NEAR_FAILING: Rule = Rule::new("near_failing", Kind::Churn, 2, 3);
 const FAILING: Rule = Rule::new("failing_row", Kind::Churn, 3, 4);
 /// Any calls of one tool that the environment refuses in the very same words: what is broken is the tool.
 const TOOL_DOWN: Rule = Rule::new("tool_down", Kind::Churn, 3, 3);
-/// Near-equal calls that fail in the very same words, whatever else was run in between.
-const SAME_REFUSAL: Rule = Rule::new("same_refusal", Kind::Churn, 4, 4);
 /// The same failure from whatever tool.
 const ANY_TOOL: Rule = Rule::new("failing_everywhere", Kind::Churn, 4, 5);
 /// Near-equal questions with one answer.
@@ -101,9 +99,7 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
     let near = NEAR_FAILING.sight(by_tool, now, near);
     let row = FAILING.sight(by_tool, now, row);
     let any = ANY_TOOL.sight(|| identity(0, now.outcome.class.into()), now, any);
-    Sighting::strongest(
-        [near, row, same_refusal(window, now), tool_down(window, now), any].into_iter().flatten(),
-    )
+    Sighting::strongest([near, row, tool_down(window, now), any].into_iter().flatten())
 }
 
 /// One tool that the environment refuses in the very same words, whatever it is asked. A missing command is named in its
@@ -123,29 +119,6 @@ fn tool_down(window: &Window, now: &Print) -> Option<Sighting> {
         },
     );
     TOOL_DOWN.sight(|| identity(now.tool, now.outcome.class.into()), now, steps)
-}
-
-/// One refusal to the letter for near-equal calls of a tool, with no known change in between. A command that nobody knows
-/// the effect of may change anything; had it mattered here, the words would be others by the fourth time. What a command
-/// line runs may depend on any of them, so it takes one more.
-fn same_refusal(window: &Window, now: &Print) -> Option<Sighting> {
-    if now.does.command || now.outcome.facts.tallied {
-        return None;
-    }
-    let steps = occurrences(
-        window.earlier(now).take(LONG_REACH - 1).filter(|print| print.form == Form::Call),
-        now,
-        |print| print.is_write() && changes_failure(print, now),
-        |print| match print.outcome.answers_as(&now.outcome) {
-            // The very same call with another answer: it moves.
-            false if print.call == now.call => Sight::Other,
-            is_same => {
-                let is_near = || print.tool == now.tool && near_args(window, print, now, 0.5);
-                Sight::same_if(is_same && print.failed_for_good() && is_near())
-            }
-        },
-    );
-    SAME_REFUSAL.sight(|| identity(now.tool, now.outcome.class.into()), now, steps)
 }
 
 /// Different questions in nearly the same words, one answer.

@@ -43,11 +43,6 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
                     "`{tool}` refused {count} calls in the very same words, whatever it was asked: it lacks something that other arguments do not bring"
                 )
             }
-            "same_refusal" => {
-                format!(
-                    "`{tool}` failed {count} times in the very same words, whatever else was run in between"
-                )
-            }
             "nothing_found" => format!("`{tool}` found nothing {count} times in a row"),
             "failing_everywhere" => format!("the same failure came back {count} times, whatever was called"),
             _ => format!("`{tool}` failed in the same way {count} times, however its arguments were varied"),
@@ -95,7 +90,7 @@ pub(super) fn prevented_by(rule: Rule) -> &'static str {
             "whatever_asked" => "another answer",
             "same_change" => "another content, or a look at what was written",
             "put_aside" | "aside_row" => "a command that answers, or a successful change in between",
-            "tool_down" | "same_refusal" => "another answer of the tool",
+            "tool_down" => "another answer of the tool",
             "nothing_found" => "a search that finds something",
             _ => "another error, a success, or a successful change in between",
         },

@@ -3,7 +3,7 @@
 
 use loopbreaker::{Kind, Severity};
 
-use crate::script::{Line, call, edit, findings, loops, says, sh, times, verdict, write};
+use crate::script::{Line, call, edit, loops, says, sh, times, verdict, write};
 
 fn act(action: &str, result: &str) -> Line {
     call("act", &format!("{{\"action\":{action:?}}}"), result)
@@ -152,18 +152,6 @@ fn what_a_server_refuses_is_an_answer_to_that_request() {
     let down =
         |path: &str| sh(&format!("curl -s http://api/users/{path}"), "curl: (6) Could not resolve host: api");
     assert_eq!(loops(&["a", "b", "c"].map(down)), [Kind::Churn], "what curl itself says is its own failure");
-}
-
-#[test]
-fn a_refusal_in_the_very_same_words_is_not_helped_by_what_nobody_knows_the_effect_of() {
-    let refused = || call("resolve_symbol", r#"{"function":"main"}"#, "Error: function main not found");
-    let run = |between: &dyn Fn(usize) -> Line| -> Vec<Line> {
-        (0..4).flat_map(|n| [refused(), between(n)]).collect()
-    };
-    let looks = run(&|n| sh(&format!("r2 -c 'px {n}' game"), &format!("{n} bytes")));
-    assert!(findings(&looks).iter().any(|found| found.rule == "same_refusal" && found.step == 6));
-    let changes = run(&|n| write("game.c", &format!("int main{n}")));
-    assert_ne!(verdict(&changes), Some(Severity::Loop));
 }
 
 #[test]
