@@ -382,10 +382,13 @@ const fn is_told_once(finding: &Finding) -> bool {
     matches!(finding.kind, Kind::Repeat | Kind::Churn)
 }
 
-/// Whether the agent looks at something right after it waited: a wait and a look are a poll in two steps.
+/// Whether the agent looks at something right after it waited: a wait and a look are a poll in two steps. A wait tells
+/// next to nothing; what tells more is a look of its own.
 fn looks_after_a_wait(window: &Window, print: &Print) -> bool {
     let looks = print.form == Form::Call && !print.is_write() && !print.does.moves && !print.does.notes;
-    let waited = |last: &Print| last.does.effect == Some(Effect::Poll) && last.call != print.call;
+    let waited = |last: &Print| {
+        last.does.effect == Some(Effect::Poll) && last.outcome.facts.brief && last.call != print.call
+    };
     looks && window.earlier(print).next().is_some_and(waited)
 }
 

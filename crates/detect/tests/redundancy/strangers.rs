@@ -130,6 +130,9 @@ fn a_wait_and_a_look_are_a_poll() {
     let look = || call("browser_snapshot", "{}", "Orders: loading");
     assert_eq!(verdict(&times(6, &[wait(), look()])), None);
     assert_eq!(loops(&times(3, &[look()])), [Kind::Repeat], "who does not wait only looks again");
+    let pods = || sh("kubectl get pods", &"web-1 is up and serves what it is asked for\n".repeat(4));
+    let looks = [pods(), call("read_file", r#"{"path":"web.yaml"}"#, "replicas: 1")];
+    assert_eq!(verdict(&times(3, &looks)), Some(Severity::Loop), "a long answer is no wait");
 }
 
 #[test]
