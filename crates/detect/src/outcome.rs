@@ -360,7 +360,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Environmental,
-        r"unexpected keyword argument|missing required (?:argument|parameter|field|propert)|missing \d+ required|^\W{0,4}usage: |unrecognized (?:option|argument)|unknown (?:option|argument|parameter)|invalid (?:argument|parameter|option)s?\b|too (?:many|few) arguments|positional arguments? but|should only use this tool with",
+        r"unexpected keyword argument|missing required (?:argument|parameter|field|propert)|missing \d+ required|^\W{0,4}usage:(?: |$)|unrecognized (?:option|argument)|unknown (?:\w+ ){0,2}(?:option|argument|parameter)|invalid (?:argument|parameter|option)s?\b|too (?:many|few) arguments|positional arguments? but|should only use this tool with",
     ),
     (
         Signal::InProgress,

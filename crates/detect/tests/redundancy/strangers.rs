@@ -224,3 +224,18 @@ fn what_a_record_says_is_no_failure_of_the_tool_that_brings_it() {
         |id: usize| call("order_details", &format!("{{\"id\":{id}}}"), r#"{"error":"order not found"}"#);
     assert_eq!(loops(&[1, 2, 3].map(refuse)), [Kind::Churn]);
 }
+
+#[test]
+fn a_command_that_is_called_in_the_wrong_way_is_not_helped_by_what_is_done_in_between() {
+    let wrong = |rest: &str| {
+        sh(
+            &format!("ps -ef --forest --args {rest}"),
+            "error: unknown gnu long option\n\nUsage:\n ps [options]",
+        )
+    };
+    let run = [wrong(""), write("notes.txt", "a"), wrong("-w"), write("notes.txt", "b"), wrong("-ww")];
+    assert_eq!(loops(&run), [Kind::Churn]);
+    let other = |rest: &str| sh(&format!("make -s all {rest}"), "error: main.c does not compile");
+    let mended = [other(""), write("main.c", "a"), other("-k"), write("main.c", "b"), other("-j")];
+    assert_ne!(verdict(&mended), Some(Severity::Loop));
+}
