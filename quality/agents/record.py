@@ -14,9 +14,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import coding  # noqa: E402,F401
 import database  # noqa: E402,F401
+import debugger  # noqa: E402,F401
 import orchestrator  # noqa: E402,F401
+import planner  # noqa: E402,F401
+import server  # noqa: E402,F401
 import terminal  # noqa: E402,F401
 import web  # noqa: E402,F401
+import world  # noqa: E402,F401
 from data import SHIPPED  # noqa: E402
 from recorder import SCENARIOS  # noqa: E402
 

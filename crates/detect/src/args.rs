@@ -194,7 +194,8 @@ impl Places {
 }
 
 fn is_path(word: &[u8]) -> bool {
-    if word.len() < 2 || word.len() > 300 || word.starts_with(b"-") || word.starts_with(b"http") {
+    let is_address = word.starts_with(b"http") || word.contains(&b'@');
+    if word.len() < 2 || word.len() > 300 || word.starts_with(b"-") || is_address {
         return false;
     }
     let name = word.iter().rposition(|byte| *byte == b'/').map_or(word, |slash| &word[slash + 1..]);

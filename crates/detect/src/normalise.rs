@@ -82,6 +82,21 @@ const RULES: &[Rule] = &[
     ),
     rule(r"\[\d{2,7}\]: ", b"[<pid>]: "),
     rule(r"(?m)^\[\d+\] \d+$", b"<pid>"),
+    // What is left of a budget that the harness tells with every result: it shrinks whatever the agent does.
+    rule(
+        r"\b\d+ (?:more )?(?:steps?|turns?|rounds?|attempts?|tries|chances?|interactions?|tool calls|tokens) (?:left|remaining)\b",
+        b"<budget>",
+    ),
+    word(
+        r"\b(?:[Ss]teps|[Tt]urns|[Rr]ounds|[Aa]ttempts|[Ii]nteractions|[Tt]okens) (?:left|remaining): ?\d+|\b[Rr]emaining (?:steps|turns|rounds|attempts|tokens): ?\d+",
+        b"<budget>",
+    ),
+    word(r"\b[Tt]urn \d+ ?(?:of|/) ?\d+\b|\b[Cc]ost(?: so far)?: ?\$\d+(?:\.\d+)?", b"<budget>"),
+    // A field, or a count, of errors that holds none.
+    word(
+        r#"\b(?:[Ee]rrors?|[Ff]ailed|[Ff]ailures?|[Ee]xceptions?)(?: [a-z]{1,16})?\\?["']? ?[:=] ?(?:\\?"\\?"|''|\[\]|\(none\)|(?:null|[Nn]one|false|0)\b)"#,
+        b"<fine>",
+    ),
     // Names of temporary files: a part with a digit in it, or one that a tool made up.
     rule(
         r#"(?:/private)?(?:/var)?/tmp/(?:[^\s/'":,;()<>]+/)?(?:[^\s/'":,;()<>]*[0-9][^\s/'":,;()<>]*|tmp[.A-Za-z0-9_]{4,}|[^\s/'":,;()<>]*\.[A-Za-z0-9]{6,})"#,
@@ -329,6 +344,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_of_a_budget_is_folded() {
+        folds("You have 5 steps left and 2 chances left.", "You have 4 steps left and 1 chances left.");
+        folds("Remaining turns: 9", "Remaining turns: 8");
+        folds("[Turn 3 of 10, cost so far: $0.12]", "[Turn 4 of 10, cost so far: $0.31]");
+        keeps("3 files left", "2 files left");
+        keeps("Step 3 of 10: COPY", "Step 4 of 10: COPY");
+    }
+
+    #[test]
+    fn a_field_for_errors_that_holds_none_is_folded() {
+        folds(r#"{"error": "", "response": "x"}"#, r#"{"error":null, "response": "x"}"#);
+        keeps(r#"{"error": "", "response": "x"}"#, r#"{"error": "gone", "response": "x"}"#);
+        folds("Failed jobs: 0", "failures=0");
+        keeps("Failed jobs: 0", "Failed jobs: 2");
+    }
+
+    #[test]
     fn colours_and_trailing_space_are_folded() {
         folds("\x1b[1;31mred\x1b[0m  \r\nnext\t\n\n", "red\nnext");
         folds("\x1b]0;title\x07text", "text");
@@ -440,6 +472,20 @@ mod tests {
         "\n",
         "\u{e9}",
         "0",
+        "5 steps left",
+        "2 more tries remaining",
+        "3 files left",
+        "Remaining turns: 9",
+        "Turns left: 4",
+        "turn 3 of 10",
+        "Cost so far: $0.12",
+        "cost",
+        "error\": \"\"",
+        "Failed jobs: 0",
+        "failures=0",
+        "exception: None",
+        "errors",
+        "=",
     ];
 
     /// The same rules, searched for at every place.

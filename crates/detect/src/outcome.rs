@@ -3,6 +3,9 @@
 //! Recorded runs seldom carry a status, and tools that fail politely answer with words, so the words are read. The
 //! signals are data, searched for all at once; where the caller knows the status, its word counts.
 
+mod record;
+mod report;
+
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
@@ -12,6 +15,8 @@ use regex_automata::{Input, PatternSet};
 
 use crate::fingerprint::Fingerprint;
 use crate::normalise::Normaliser;
+use crate::outcome::record::is_record;
+use crate::outcome::report::{counts_failures, tallies};
 use crate::saved::saved;
 use crate::step::{Status, Step};
 use crate::words::{EMPTY, fnv1a, hash_bytes};
@@ -55,6 +60,8 @@ pub(crate) struct Facts {
     /// A bare exit code says that it failed, and nothing says how: two different calls that end so need have nothing in
     /// common (a search without a match does).
     pub(crate) unexplained: bool,
+    /// It counts what failed, as a report on tests does.
+    pub(crate) tallied: bool,
     /// The words of a long result hint at a failure; a file that talks about errors does the same.
     pub(crate) maybe_failed: bool,
     /// Asking again later may help: rate limits, outages, time-outs, connections.
@@ -88,6 +95,7 @@ saved!(Facts {
     failed,
     failed_plainly,
     unexplained,
+    tallied,
     maybe_failed,
     transient,
     environmental,
@@ -179,7 +187,8 @@ impl Outcome {
         let text = normal.trim_ascii();
         let short = text.len() <= SHORT;
         let wordless = short && !text.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
-        let empty = wordless || (short && has(Signal::Nothing));
+        let empty =
+            wordless || (short && (has(Signal::Nothing) || (has(Signal::Bare) && !has(Signal::Tells))));
         let error_line = signals.error_line;
         let (failed, maybe_failed) = match status {
             Some(Status::Failure) => (true, false),
@@ -205,6 +214,7 @@ impl Outcome {
             failed,
             failed_plainly,
             unexplained: failed && error_line.is_none() && has(Signal::ExitNonZero),
+            tallied: failed && error_line.is_some_and(tallies),
             maybe_failed,
             transient: (failed || (status.is_none() && text.len() <= BRIEF))
                 && short
@@ -235,8 +245,10 @@ fn is_bare_status(text: &[u8], asked: &str) -> bool {
     matches!(text, b"429" | b"502" | b"503" | b"504") && asked.contains("http")
 }
 
-/// Complaints in which the word before the colon is only what was typed.
-const ONE_CLASS: &[&str] = &["command not found", "No such container"];
+/// Complaints that are one class whoever makes them, and whatever stands around them: what was typed, the port, the
+/// program that passes on what the system told it.
+const ONE_CLASS: &[&str] =
+    &["command not found", "No such container", "authentication failed", "Name or service not known"];
 
 /// Results up to this length are taken at their word; longer ones quote files, logs and pages.
 const SHORT: usize = 600;
@@ -263,11 +275,15 @@ enum Signal {
     Complaint,
     /// What was asked for is not there, or not to be had.
     Missing,
-    /// A line that counts errors and finds none.
+    /// A line that counts errors and finds none, or that starts with what was done.
     Fine,
     Transient,
     Environmental,
     Nothing,
+    /// A line that says no more than that there is nothing.
+    Bare,
+    /// A line that tells something, and is no heading: no pattern of its own.
+    Tells,
     Acknowledged,
     UnknownTool,
     Prevented,
@@ -296,7 +312,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     (Signal::Error, r"\b\w*(?:error|exception)\b ?[:\[(]"),
     (
         Signal::Fine,
-        r"\b(?:0|no|zero|without) (?:failed|failures?|errors?|problems?|issues)\b|test result: ok|all tests passed|tests? (?:have )?passed|build succeeded",
+        r"\b(?:0|no|zero|without) (?:failed|failures?|errors?|problems?|issues)\b|test result: ok|all tests passed|tests? (?:have )?passed|build succeeded|^\W{0,4}(?:[a-z]+ )?(?:created|updated|added|saved|sent|posted|deleted|removed|assigned|marked)\b",
     ),
     (
         Signal::Missing,
@@ -308,7 +324,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Complaint,
-        r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique)|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required",
+        r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique|subscribed|authorized|authenticated|logged in)|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required|^\W*nothing happen(?:s|ed)\W*$|can(?:no|')t do that",
     ),
     (
         Signal::Transient,
@@ -319,7 +335,7 @@ const SIGNALS: &[(Signal, &str)] = &[
         r"command not found|no such container|permission denied|access denied|not permitted|not installed|not recognized as|unauthorized|authentication failed|name or service not known|executable file not found|no such command|is not running",
     ),
     (
-        Signal::Nothing,
+        Signal::Bare,
         r"^\W*(?:no (?:output|match(?:es)?|results?|files?|data|records?|entries|items|rows)(?: (?:were )?(?:found|returned|for .{0,80}))?|none|null|nothing(?: (?:was )?found(?: for .{0,80})?)?|0 (?:results|matches|rows)|empty set|not found|\[\]|\{\})\W*$",
     ),
     (
@@ -344,7 +360,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Environmental,
-        r"unexpected keyword argument|missing required (?:argument|parameter|field|propert)|missing \d+ required|^\W{0,4}usage: |unrecognized (?:option|argument)|unknown (?:option|argument|parameter)|invalid (?:argument|parameter|option)s?\b|too (?:many|few) arguments|positional arguments? but|should only use this tool with",
+        r"unexpected keyword argument|missing required (?:argument|parameter|field|propert)|missing \d+ required|^\W{0,4}usage:(?: |$)|unrecognized (?:option|argument)|unknown (?:\w+ ){0,2}(?:option|argument|parameter)|invalid (?:argument|parameter|option)s?\b|too (?:many|few) arguments|positional arguments? but|should only use this tool with",
     ),
     (
         Signal::InProgress,
@@ -394,8 +410,11 @@ impl<'a> Signals<'a> {
             self.found |= signals;
             let fine = signals & bit(Signal::Fine) != 0;
             let error = signals & bit(Signal::Error) != 0 && !fine;
-            let complaint =
-                signals & bit(Signal::Complaint) != 0 && signals & bit(Signal::Nothing) == 0 && !fine;
+            let nothing = signals & (bit(Signal::Nothing) | bit(Signal::Bare)) != 0;
+            let complaint = signals & bit(Signal::Complaint) != 0 && !nothing && !fine && !is_record(line);
+            if !nothing && !line.ends_with(b":") {
+                self.found |= bit(Signal::Tells);
+            }
             self.says_error_first |= first && error && signals & bit(Signal::ErrorStart) != 0;
             if error || (complaint && !self.is_error) {
                 self.error_line = Some(line);
@@ -547,14 +566,6 @@ fn name_out_of(asked: &[u8], line: &[u8]) -> usize {
     let name = part.trim_ascii_end();
     let is_word = name.len() > 1 && !name.iter().any(u8::is_ascii_whitespace);
     if is_word && memchr::memmem::find(asked, name).is_some() { name.len() } else { 0 }
-}
-
-/// Whether what stands behind a number says that it counts failures.
-fn counts_failures(behind: &[u8]) -> bool {
-    let word = behind.trim_ascii_start();
-    [&b"fail"[..], b"pass", b"error", b"problem", b"warning", b"test", b"issue"]
-        .iter()
-        .any(|counted| word.get(..counted.len()).is_some_and(|start| start.eq_ignore_ascii_case(counted)))
 }
 
 /// Where a quotation or bracket ends; brackets may hold others of their kind.

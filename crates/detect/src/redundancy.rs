@@ -270,6 +270,7 @@ impl Redundancy {
             };
             findings.push(sighting.into_finding(step, print.index));
         }
+        print.outcome.facts.in_progress |= looks_after_a_wait(window, print);
         print.again = window.has_call(print);
         print.news = !print.again && is_answered_well(print);
         print.fresh_write = changes_something(window, print);
@@ -379,6 +380,16 @@ const fn may_be_part_of_cycle(finding: &Finding) -> bool {
 /// each time.
 const fn is_told_once(finding: &Finding) -> bool {
     matches!(finding.kind, Kind::Repeat | Kind::Churn)
+}
+
+/// Whether the agent looks at something right after it waited: a wait and a look are a poll in two steps. A wait tells
+/// next to nothing; what tells more is a look of its own.
+fn looks_after_a_wait(window: &Window, print: &Print) -> bool {
+    let looks = print.form == Form::Call && !print.is_write() && !print.does.moves && !print.does.notes;
+    let waited = |last: &Print| {
+        last.does.effect == Some(Effect::Poll) && last.outcome.facts.brief && last.call != print.call
+    };
+    looks && window.earlier(print).next().is_some_and(waited)
 }
 
 /// Whether a call was answered, and went well.

@@ -96,8 +96,17 @@ fn meaning(word: &[u8]) -> u16 {
         b"command" | b"commands" => bit(Word::Command),
         b"sql" => bit(Word::Sql),
         b"query" => bit(Word::Sql) | bit(Word::Read),
-        b"todo" | b"todos" | b"think" | b"thinking" | b"thought" | b"plan" | b"reflect" | b"note"
-        | b"notes" | b"scratchpad" => bit(Word::Notes),
+        b"todo"
+        | b"todos"
+        | b"think"
+        | b"thinking"
+        | b"thought"
+        | b"plan"
+        | b"reflect"
+        | b"note"
+        | b"notes"
+        | b"scratchpad"
+        | b"sequentialthinking" => bit(Word::Notes),
         b"poll" | b"wait" | b"status" | b"sleep" | b"watch" | b"progress" | b"monitor" | b"await" => {
             bit(Word::Poll)
         }
@@ -109,7 +118,9 @@ fn meaning(word: &[u8]) -> u16 {
         | b"grep" | b"glob" | b"fetch" | b"lookup" | b"describe" | b"inspect" | b"browse" | b"visit"
         | b"look" | b"check" | b"count" | b"head" | b"tail" | b"tree" | b"stat" | b"retrieve" | b"load"
         | b"scan" | b"websearch" | b"webfetch" | b"recall" | b"calculate" | b"verify" | b"test"
-        | b"tests" => bit(Word::Read),
+        | b"tests" | b"disassemble" | b"decompile" | b"screenshot" | b"examine" | b"preview" | b"display" => {
+            bit(Word::Read)
+        }
         b"write" | b"edit" | b"multiedit" | b"create" | b"update" | b"delete" | b"remove" | b"insert"
         | b"replace" | b"patch" | b"apply" | b"set" | b"add" | b"append" | b"save" | b"modify" | b"send"
         | b"post" | b"put" | b"rename" | b"move" | b"copy" | b"mkdir" | b"commit" | b"install"
@@ -121,7 +132,7 @@ fn meaning(word: &[u8]) -> u16 {
 }
 
 /// No word that is known is longer.
-const LONGEST: usize = 12;
+const LONGEST: usize = 18;
 
 #[cfg(test)]
 mod tests {

@@ -27,6 +27,18 @@ impl WordSet {
         if all == 0 { 1.0 } else { shared as f32 / all as f32 }
     }
 
+    /// How many words both have.
+    pub(crate) fn shared(&self, other: &Self) -> u32 {
+        self.0.iter().zip(&other.0).map(|(a, b)| (a & b).count_ones()).sum()
+    }
+
+    /// Adds the words of another set.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            *mine |= theirs;
+        }
+    }
+
     /// The words as numbers below 1,024, in order.
     pub(crate) fn members(&self) -> impl Iterator<Item = u16> {
         self.0.iter().zip(0_u16..).flat_map(|(bits, lane)| {

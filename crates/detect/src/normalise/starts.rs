@@ -111,5 +111,5 @@ fn may_measure(rest: &[u8]) -> bool {
 /// The first letter of what is counted, with or without a space before it.
 fn is_unit(rest: &[u8]) -> bool {
     let rest = rest.strip_prefix(b" ").unwrap_or(rest);
-    matches!(rest.first(), Some(b'n' | b'u' | b'm' | b's' | b'h' | 0xc2 | 0xce))
+    matches!(rest.first(), Some(b'a' | b'c' | b'h' | b'i' | b'm' | b'n' | b'r'..=b'u' | 0xc2 | 0xce))
 }

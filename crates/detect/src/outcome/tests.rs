@@ -43,6 +43,40 @@ fn plain_answers_are_none() {
 }
 
 #[test]
+fn a_field_for_errors_that_holds_none_is_no_failure() {
+    for result in [
+        r#"{"error": "", "response": "3 hotels"}"#,
+        r#"{"status": "success", "error": null, "data": []}"#,
+        "{'success': True, 'error': None, 'output': 'a'}",
+        "Output: a\nError: (none)",
+        "stdout: a\nerror: None",
+    ] {
+        assert!(!read(result).facts.failed, "{result}");
+    }
+    for result in
+        [r#"{"error": "Unauthorized", "response": ""}"#, r#"{"error": "", "response": "Error: gone"}"#]
+    {
+        assert!(read(result).facts.failed, "{result}");
+    }
+}
+
+#[test]
+fn nothing_below_something_is_not_empty() {
+    assert!(read("None").facts.empty);
+    assert!(read("Execution logs:\nLast output from code snippet:\nNone").facts.empty);
+    let failed = read("Execution logs:\nError: no module named x\nLast output from code snippet:\nNone");
+    assert!(failed.facts.failed && !failed.facts.empty);
+}
+
+#[test]
+fn a_report_that_counts_failures_is_told_from_other_failures() {
+    for report in ["FAILED test_a.py\n1 failed, 3 passed in 0.2s", "AssertionError\nFAILED (failures=2)"] {
+        assert!(read(report).facts.tallied, "{report}");
+    }
+    assert!(!read("Error: no such column: price2").facts.tallied);
+}
+
+#[test]
 fn the_callers_status_counts_more_than_words() {
     assert!(read_with(Some("all fine"), Status::Failure).facts.failed);
     assert!(!read_with(Some("Error: x"), Status::Success).facts.failed);

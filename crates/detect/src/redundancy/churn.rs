@@ -28,6 +28,8 @@ const SAME_CHANGE: Rule = Rule::new("same_change", Kind::Churn, 3, 4);
 const MIN_WORDS: u32 = 8;
 /// Near-equal questions in plain language, whatever they are answered.
 const SAME_QUESTION: Rule = Rule::new("same_question", Kind::Churn, 3, 4);
+/// So many questions of one form are a series.
+const MANY: usize = 4;
 /// Near-equal commands that never answered.
 const PUT_ASIDE: Rule = Rule::new("put_aside", Kind::Churn, 3, 4);
 /// Any commands that never answered, close together: what hangs is not the command.
@@ -48,16 +50,27 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
     }
     // An agent that varies what it varied last drifts away from where it began: each attempt is near to the next one.
     let variation = Cell::new(None);
+    let learned = Cell::new(false);
     let near = occurrences(
         attempts(window, now),
         now,
         |print| changes_failure(print, now),
         |print| match () {
+            // Who has learned something since, and names something new, makes another attempt and no variation. What is
+            // wrong with the environment is wrong whatever is learned.
+            () if print.news => {
+                learned.set(!now.outcome.facts.environmental);
+                Sight::Unrelated
+            }
             // The very same call with another answer: it moves.
             () if print.call == now.call && !same_failure(print, now) => Sight::Other,
             () if print.tool != now.tool || !same_failure(print, now) => Sight::Unrelated,
+            () if learned.get() && !same_names(window, print, now) => Sight::Unrelated,
             () => {
-                let near = |other: &Print| near_args(window, print, other, 0.5);
+                // What is looked for in one place after the other is no variation: it takes a row of them.
+                let near = |other: &Print| {
+                    near_args(window, print, other, 0.5) && !print.does.places.apart_from(&other.does.places)
+                };
                 let varies = near(now) || variation.get().is_some_and(near);
                 if varies {
                     variation.set(Some(print));
@@ -222,7 +235,7 @@ pub(super) fn put_aside(window: &Window, now: &Print) -> Option<Sighting> {
 /// The same question in other words, although its answers differ: an order to another agent, or a search, that names
 /// nothing new.
 pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
-    if !is_question(now) {
+    if !is_question(now) || fills_in_a_form(window, now) {
         return None;
     }
     let steps = occurrences(
@@ -230,18 +243,49 @@ pub(super) fn same_question(window: &Window, now: &Print) -> Option<Sighting> {
         now,
         |print| print.fresh_write && print.is_write(),
         |print| {
-            let alike = || {
-                window.vocabulary.likeness(&print.words, &now.words) >= 0.6 && same_names(window, print, now)
-            };
             // What was answered in another way has moved on, and so has the very same question with another answer.
             let moved_on = print.outcome.facts.failed != now.outcome.facts.failed;
             match () {
                 () if print.call == now.call && !print.outcome.answers_as(&now.outcome) => Sight::Other,
-                () => Sight::same_if(print.tool == now.tool && is_question(print) && !moved_on && alike()),
+                () => Sight::same_if(
+                    print.tool == now.tool
+                        && is_question(print)
+                        && !moved_on
+                        && asks_alike(window, print, now),
+                ),
             }
         },
     );
     SAME_QUESTION.sight(|| identity(now.tool, 0), now, steps)
+}
+
+/// Whether `now` differs from every question like it in one or two words that nobody has asked about yet: a form that is
+/// filled in for one thing after the other. Whoever asks the same in other words changes more, or less, or brings no
+/// new word. The same answer to all of them is no news. Where many were filled in, one of them may be odd: a word can
+/// fall on the bit of another one.
+fn fills_in_a_form(window: &Window, now: &Print) -> bool {
+    let vocabulary = &window.vocabulary;
+    let questions = || recent(window, now).filter(|print| print.tool == now.tool && is_question(print));
+    let new_words = vocabulary.new_words(&now.words, questions().map(|print| &print.words));
+    if new_words > 2 {
+        return false;
+    }
+    let (mut alike, mut filled_in) = (0, 0);
+    for print in questions().filter(|print| asks_alike(window, print, now)) {
+        let [theirs, ours] = vocabulary.exchanged(&print.words, &now.words);
+        alike += 1;
+        let is_other = matches!(theirs, 1 | 2) && ours == new_words && (theirs == ours || ours == 0);
+        filled_in += usize::from(is_other && !print.outcome.answers_as(&now.outcome));
+    }
+    match alike {
+        0..MANY => new_words > 0 && filled_in == alike,
+        MANY.. => filled_in + 1 >= alike,
+    }
+}
+
+/// Much the same words, about the same names.
+fn asks_alike(window: &Window, print: &Print, now: &Print) -> bool {
+    window.vocabulary.likeness(&print.words, &now.words) >= 0.6 && same_names(window, print, now)
 }
 
 /// A call in plain language: enough words to compare, and neither a command nor code nor the agent's own notes.
@@ -278,8 +322,11 @@ fn recent<'a>(window: &'a Window, now: &Print) -> impl Iterator<Item = &'a Print
     window.earlier(now).take(REACH - 1).filter(|print| print.form == Form::Call)
 }
 
+/// The same kind of failure. A report that counts what failed tells of the files that it was asked for: one on others is
+/// another one.
 fn same_failure(print: &Print, now: &Print) -> bool {
-    print.failed_for_good() && print.outcome.class == now.outcome.class
+    let is_other_report = now.outcome.facts.tallied && print.does.places.apart_from(&now.does.places);
+    print.failed_for_good() && print.outcome.class == now.outcome.class && !is_other_report
 }
 
 /// Whether two calls name the same numbers, people and things: "page 3" is not "page 4".

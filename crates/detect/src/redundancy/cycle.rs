@@ -11,7 +11,8 @@ const CYCLE: Rule = Rule::new("cycle", Kind::Cycle, 2, 3);
 const WAITING_CYCLE: Rule = Rule::new("waiting_cycle", Kind::StalePoll, 10, 20);
 /// One wrap over the same pages is the second time that they are read.
 const SWEEP: Rule = Rule::new("sweep", Kind::Sweep, 2, 2);
-/// Steps that are only acknowledged each time: what they do cannot be seen, so that the same again may be work.
+/// Steps that are only acknowledged each time, or one call that is answered by turns (a debugger that steps through a
+/// loop): what they do cannot be seen, so that the same again may be work.
 const BLIND_CYCLE: Rule = Rule::new("blind_cycle", Kind::Cycle, 4, 6);
 const MAX_PERIOD: usize = 8;
 
@@ -46,6 +47,7 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
     }
     let rule = match () {
         () if unit.clone().any(Print::is_waiting) => WAITING_CYCLE,
+        () if is_one_call(unit.clone()) => BLIND_CYCLE,
         () if unit.clone().any(tells_something) => CYCLE,
         () => BLIND_CYCLE,
     };
@@ -66,6 +68,12 @@ pub(super) fn tools(window: &Window, period: usize) -> String {
     }
     names.reverse();
     names.join("`, `")
+}
+
+/// Whether a unit is one call with several answers: what it asks about moves.
+fn is_one_call<'a>(mut unit: impl Iterator<Item = &'a Print>) -> bool {
+    let first = unit.next().map(|print| print.call);
+    unit.all(|print| Some(print.call) == first)
 }
 
 /// Whether a result tells more than that a call was made.

@@ -25,7 +25,7 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
         return None;
     }
     let texts = || window.earlier(now).take(REACH).filter(|print| !print.narrates);
-    let same = occurrences(texts(), now, |_| false, |print| Sight::same_if(says_the_same(print, now)));
+    let same = occurrences(texts(), now, learned, |print| Sight::same_if(says_the_same(print, now)));
     let near =
         occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(window, print, now, 0.9)));
     let alike =
@@ -41,7 +41,23 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
         CANNED.sight(identity, now, prompted),
         TALKS_ON.sight(identity, now, talk(window, now)),
     ];
-    Sighting::strongest(sightings.into_iter().flatten())
+    Sighting::strongest(sightings.into_iter().flatten()).filter(|_| !hears_news(window, now))
+}
+
+/// Whether another speaker has said something that is not like what it said before, since this one spoke last: whoever
+/// answers that in the words of the last time agrees, or leads a round. Talk that goes round brings nothing new from
+/// anybody.
+fn hears_news(window: &Window, now: &Print) -> bool {
+    let said = window.earlier(now).take(REACH).take_while(|print| print.speaker != now.speaker);
+    said.clone().any(|print| {
+        let before = window.earlier(now).take(REACH).filter(|other| other.index < print.index);
+        let likes = |other: &Print| {
+            other.call == print.call || window.vocabulary.likeness(&other.words, &print.words) >= 0.5
+        };
+        print.form == Form::Text
+            && window.vocabulary.count(&print.words) >= MIN_WORDS
+            && !before.filter(|other| other.form == Form::Text && other.speaker == print.speaker).any(likes)
+    })
 }
 
 /// What the same speaker said right before `now`, newest first, back to where it was found to say the same again and

@@ -9,7 +9,7 @@ use crate::redundancy::label::Label;
 use crate::redundancy::rules::Rules;
 use crate::redundancy::vocabulary::Kept;
 use crate::saved::{saved, saved_as_one_of};
-use crate::step::{Role, Step};
+use crate::step::{Role, Status, Step};
 use crate::words::{Words, hash_bytes, hash_without_digits};
 
 /// The print of one step.
@@ -98,6 +98,18 @@ saved!(Print {
 });
 saved_as_one_of!(Form [Self::Call, Self::Text, Self::Outside, Self::Compaction]);
 
+fn has(text: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(text, part).is_some()
+}
+
+/// Whether a result is the body of an answer that refuses. What a server says to one request it need not say to the
+/// next, and to try what it refuses is how a server is tested.
+fn is_servers_answer(step: &Step<'_>) -> bool {
+    let body = step.result.unwrap_or_default().trim_start();
+    let refuses = ["{\"error", "{\"message\"", "{\"detail\""].iter().any(|start| body.starts_with(start));
+    refuses && step.status != Some(Status::Failure)
+}
+
 impl Print {
     /// The print of a step, and its words.
     pub(super) fn of(step: &Step<'_>, outcome: Outcome, rules: &Rules) -> (Self, Words) {
@@ -137,17 +149,23 @@ impl Print {
             print.label = Label::of(tool);
             let profile = rules.profile(tool);
             let loop_key = profile.map_or(&[][..], |profile| &profile.loop_key);
+            let mut is_servers = false;
             with_call(tool, step.args, loop_key, |call, canonical| {
                 print.call = call;
                 print.shape = hash_without_digits(canonical);
                 words = Words::of_args(canonical);
                 print.numbers = numbers(canonical);
                 print.does = CallFacts::read(tool, canonical, profile.and_then(|profile| profile.effect));
+                // What was sent to the background on purpose does not hang.
+                let facts = &mut print.outcome.facts;
+                facts.put_aside = facts.put_aside && !has(canonical, b"\"run_in_background\":true");
+                is_servers = facts.failed && has(canonical, b"curl ") && is_servers_answer(step);
             });
             // What a reader brings may talk about failures of others. A few words about trouble that passes are its own.
             let facts = &mut print.outcome.facts;
             let is_own = facts.failed_plainly || (facts.transient && facts.brief);
-            if print.does.effect == Some(Effect::Read) && !print.does.broad && facts.failed && !is_own {
+            let reads = print.does.effect == Some(Effect::Read) && !print.does.broad;
+            if facts.failed && ((reads && !is_own) || (is_servers && !facts.transient)) {
                 facts.failed = false;
                 facts.transient = false;
                 print.outcome.class = 0;

@@ -16,6 +16,8 @@ const FAILING: Rule = Rule::new("failing_repeat", Kind::FailingRepeat, 2, 3);
 const FAILING_POLL: Rule = Rule::new("failing_poll", Kind::FailingRepeat, 10, 20);
 const UNKNOWN_TOOL: Rule = Rule::new("unknown_tool", Kind::UnknownTool, 2, 3);
 const RETRY: Rule = Rule::new("retry", Kind::Retry, 3, usize::MAX);
+/// Fewer words than this are no text.
+const FEW_WORDS: u32 = 4;
 /// The same failure in spite of changes in between: stagnation.
 const DESPITE_WRITES: Rule = Rule::new("failing_despite_writes", Kind::FailingRepeat, 4, 5);
 
@@ -29,8 +31,7 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
         now,
         |print| print.may_change(now) && !print.is_variation_of(now),
         |print| match same_or_other(print, now) {
-            // The same change once more is no progress, whatever it answers.
-            Sight::Other if now.is_write() && !now.outcome.facts.failed => Sight::Same,
+            Sight::Other if leaves_the_same(window, now) => Sight::Same,
             sight => sight,
         },
     );
@@ -43,6 +44,14 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
         REPEAT
     };
     rule.sight(|| identity_of_call(now), now, steps)
+}
+
+/// Whether a change leaves the same however often it is made: a text that is put somewhere. Making it once more is no
+/// progress, whatever it answers. A key, a move in a game or a command may bring something new each time, and its
+/// answer tells.
+fn leaves_the_same(window: &Window, now: &Print) -> bool {
+    let puts_a_text = now.does.after != 0 || window.vocabulary.count(&now.words) >= FEW_WORDS;
+    now.is_write() && !now.does.command && puts_a_text && !now.outcome.facts.failed
 }
 
 /// The same call with the same class of error, however its words differ.

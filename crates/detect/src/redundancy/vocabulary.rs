@@ -2,7 +2,7 @@
 //! what a session costs.
 
 use crate::saved::{Saved, saved};
-use crate::words::Words;
+use crate::words::{WordSet, Words};
 
 /// The word sets that have too many words to be kept beside their step.
 #[derive(Debug, Clone, Default)]
@@ -99,6 +99,24 @@ impl Vocabulary {
         let space = &mut [Words::default(); 2];
         let [one, other] = self.read_both([one, other], space);
         one.likeness_of_names(other)
+    }
+
+    /// How many words each of two steps has that the other one lacks.
+    pub(super) fn exchanged(&self, one: &Kept, other: &Kept) -> [u32; 2] {
+        let space = &mut [Words::default(); 2];
+        let [one, other] = self.read_both([one, other], space);
+        let shared = one.all.shared(&other.all);
+        [one.all.len() - shared, other.all.len() - shared]
+    }
+
+    /// How many words of a step stand in none of the others.
+    pub(super) fn new_words<'a>(&self, one: &Kept, others: impl Iterator<Item = &'a Kept>) -> u32 {
+        let mut known = WordSet::default();
+        for other in others {
+            known.add_all(&self.read(other, &mut Words::default()).all);
+        }
+        let words = self.read(one, &mut Words::default()).all;
+        words.len() - words.shared(&known)
     }
 
     /// How many different words a step has.

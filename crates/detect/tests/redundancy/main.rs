@@ -6,6 +6,7 @@ mod properties;
 mod reasons;
 mod script;
 mod searches;
+mod strangers;
 mod sweeps;
 mod thresholds;
 mod vetoes;

@@ -1,0 +1,241 @@
+//! Forms of other agents: text worlds, debuggers, browsers, orchestrators, testers of servers. For each rule a run that
+//! shows it, and one that must stay quiet.
+
+use loopbreaker::{Kind, Severity};
+
+use crate::script::{Line, call, edit, loops, says, sh, times, verdict, write};
+
+fn act(action: &str, result: &str) -> Line {
+    call("act", &format!("{{\"action\":{action:?}}}"), result)
+}
+
+#[test]
+fn a_text_world_in_which_nothing_happens_refuses() {
+    let tries = ["use sink", "clean cup", "clean cup in sink", "put cup in sink", "wash cup"];
+    assert_eq!(loops(&tries.map(|action| act(action, "Nothing happens."))), [Kind::Churn]);
+    let mut found = tries.map(|action| act(action, "Nothing happens."));
+    found[2] = act("clean cup with sink", "You clean the cup.");
+    assert_ne!(verdict(&found), Some(Severity::Loop));
+}
+
+#[test]
+fn rooms_that_are_searched_one_after_the_other_are_work() {
+    let look = |room: usize| act(&format!("open cabinet {room}"), "It is open. In it, you see nothing.");
+    assert_ne!(verdict(&(1..9).map(look).collect::<Vec<_>>()), Some(Severity::Loop));
+}
+
+#[test]
+fn what_is_left_of_a_budget_makes_no_new_result() {
+    let told = |budget: &str| call("lookup", r#"{"query":"capital of Peru"}"#, &format!("Lima.\n{budget}"));
+    let run =
+        [5, 4, 3].map(|left| told(&format!("You have {left} steps left and 2 chances to answer remaining.")));
+    assert_eq!(loops(&run), [Kind::Repeat]);
+    let costs = [1, 2, 3].map(|turn| told(&format!("[Turn {turn} of 10, cost so far: $0.0{turn}]")));
+    assert_eq!(loops(&costs), [Kind::Repeat]);
+    let moves = [5, 4, 3].map(|left| told(&format!("{left} jobs are queued before yours.")));
+    assert_eq!(verdict(&moves), None, "a queue that moves is no budget");
+}
+
+#[test]
+fn one_refusal_is_one_class_whoever_passes_it_on() {
+    let login = |host: &str, said: &str| sh(&format!("psql -h {host} -p 5432 -U app -c 'select 1'"), said);
+    let run = [
+        login(
+            "localhost",
+            r#"psql: error: server at "localhost" (::1): FATAL: password authentication failed"#,
+        ),
+        edit("compose.yaml", "a", "b"),
+        login("127.0.0.1", r#"psql: error: server at "127.0.0.1": FATAL: password authentication failed"#),
+        edit("compose.yaml", "b", "c"),
+        login("db", "Failed: password authentication failed for user \"app\""),
+    ];
+    assert_eq!(loops(&run), [Kind::Churn]);
+    let mut mended = run.clone();
+    mended[4] = login("db", "1");
+    assert_ne!(verdict(&mended), Some(Severity::Loop));
+}
+
+fn order(task: &str, answer: &str) -> Line {
+    call("delegate", &format!("{{\"agent\":\"scout\",\"task\":{task:?}}}"), answer)
+}
+
+#[test]
+fn a_form_that_is_filled_in_for_one_thing_after_the_other_is_a_batch() {
+    let explore = |module: &str| {
+        let task = format!("Explore the {module} module of this repository and report its open problems");
+        order(&task, &format!("The {module} module has some."))
+    };
+    let batch = ["auth", "billing", "search", "invoices", "admin"].map(explore);
+    assert_eq!(verdict(&batch), None);
+    let again = ["auth", "billing", "search", "invoices"]
+        .map(|module| Line { result: Some("I am not allowed to look at that.".into()), ..explore(module) });
+    assert_eq!(verdict(&again), Some(Severity::Loop), "the same answer to each is no news");
+}
+
+#[test]
+fn an_order_in_other_words_is_no_form_that_is_filled_in() {
+    let tasks = [
+        "Please watch the whole video and describe what happens in it.",
+        "Please watch the video and describe what happens in it.",
+        "Describe the whole video, please watch what happens in it.",
+        "Please describe what happens in the whole video, and watch it.",
+    ];
+    let answers = ["I see one frame.", "There is one frame.", "It is one frame only.", "One frame, no more."];
+    let run: Vec<_> = tasks.iter().zip(answers).map(|(task, answer)| order(task, answer)).collect();
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
+fn a_key_that_is_answered_with_something_new_each_time_moves() {
+    let key = |shows: &str| call("send_keys", r#"{"keys":"Down"}"#, shows);
+    assert_eq!(verdict(&(1..7).map(|n| key(&format!("item {n} of the menu"))).collect::<Vec<_>>()), None);
+    assert_eq!(loops(&times(3, &[key("the menu is closed")])), [Kind::Repeat]);
+}
+
+#[test]
+fn a_command_that_is_answered_with_something_new_each_time_moves() {
+    let bisect =
+        |left: usize| sh("git bisect good", &format!("Bisecting: {left} revisions to test after this"));
+    assert_ne!(verdict(&[40, 20, 10, 5, 2].map(bisect)), Some(Severity::Loop));
+}
+
+#[test]
+fn a_text_that_is_put_in_the_same_place_again_leaves_the_same_whatever_it_answers() {
+    let put =
+        |line: usize| Line { result: Some(format!("written, now {line} lines")), ..write("a.py", "x = 1") };
+    assert_eq!(loops(&[9, 10, 11].map(put)), [Kind::Repeat]);
+}
+
+#[test]
+fn reports_on_different_files_are_different_failures() {
+    let report =
+        |name: &str| sh(&format!("pytest -q tests/test_{name}.py"), "E assert 1 == 2\n1 failed, 3 passed");
+    assert_eq!(verdict(&["auth", "cart", "mail", "search", "admin", "export"].map(report)), None);
+    assert_eq!(loops(&times(3, &[report("auth")])), [Kind::FailingRepeat]);
+}
+
+#[test]
+fn guesses_at_places_are_churn_at_the_fourth_in_a_row() {
+    let guess = |name: &str| {
+        call("read_file", &format!("{{\"path\":\"/app/src/{name}.ts\"}}"), "File does not exist.")
+    };
+    let run = ["index", "main", "app", "start"].map(guess);
+    assert_ne!(verdict(&run[..3]), Some(Severity::Loop));
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
+fn a_wait_and_a_look_are_a_poll() {
+    let wait = || call("wait", r#"{"seconds":5}"#, "Waited for 5 seconds");
+    let look = || call("browser_snapshot", "{}", "Orders: loading");
+    assert_eq!(verdict(&times(6, &[wait(), look()])), None);
+    assert_eq!(loops(&times(3, &[look()])), [Kind::Repeat], "who does not wait only looks again");
+    let pods = || sh("kubectl get pods", &"web-1 is up and serves what it is asked for\n".repeat(4));
+    let looks = [pods(), call("read_file", r#"{"path":"web.yaml"}"#, "replicas: 1")];
+    assert_eq!(verdict(&times(3, &looks)), Some(Severity::Loop), "a long answer is no wait");
+}
+
+#[test]
+fn one_call_that_is_answered_by_turns_moves() {
+    let step = |line: &str| call("gdb", r#"{"command":"next"}"#, line);
+    let body = [step("7: for (;;)"), step("8: x++;")];
+    assert_ne!(verdict(&times(4, &body)), Some(Severity::Loop), "a debugger in a loop of the program");
+    assert_eq!(loops(&times(6, &body)), [Kind::Cycle]);
+    let two = [step("7: for (;;)"), call("gdb", r#"{"command":"print x"}"#, "$1 = 3")];
+    assert_eq!(verdict(&times(3, &two)), Some(Severity::Loop), "two questions in turns are none");
+}
+
+#[test]
+fn what_a_server_refuses_is_an_answer_to_that_request() {
+    let post = |body: &str| {
+        sh(&format!("curl -s -X POST localhost:3000/users -d '{body}'"), r#"{"error":"invalid"}"#)
+    };
+    assert_ne!(verdict(&["{}", "{name:1}", "{mail:2}", "{age:x}", "{id:y}"].map(post)), Some(Severity::Loop));
+    assert_eq!(loops(&times(3, &[post("{}")])), [Kind::Repeat]);
+    let down =
+        |path: &str| sh(&format!("curl -s http://api/users/{path}"), "curl: (6) Could not resolve host: api");
+    assert_eq!(loops(&["a", "b", "c"].map(down)), [Kind::Churn], "what curl itself says is its own failure");
+}
+
+#[test]
+fn what_was_sent_to_the_background_on_purpose_does_not_hang() {
+    let start = |command: &str, rest: &str| {
+        let args = format!("{{\"command\":{command:?}{rest}}}");
+        call("bash", &args, "Command running in background with ID: b1x.")
+    };
+    let commands = ["npm run api", "npm run web", "redis-server", "celery worker", "mailhog"];
+    let run = |rest| commands.map(|command| start(command, rest));
+    assert_eq!(verdict(&run(",\"run_in_background\":true")), None);
+    assert_eq!(loops(&run("")), [Kind::Churn]);
+}
+
+#[test]
+fn a_ledger_that_is_kept_in_the_same_words_between_new_answers_is_no_monologue() {
+    let ledger = || says("The request is not satisfied yet, and progress is being made.");
+    let run: Vec<_> = ["opening hours", "ticket prices", "tram stops", "the cafe"]
+        .iter()
+        .flat_map(|topic| {
+            [ledger(), call("surf", &format!("{{\"for\":\"{topic}\"}}"), &format!("{topic}: known"))]
+        })
+        .collect();
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+    assert_eq!(loops(&times(3, &[ledger()])), [Kind::Monologue]);
+}
+
+#[test]
+fn who_has_learned_something_and_names_something_new_makes_another_attempt() {
+    let decompile = |name: &str| {
+        let args = format!("{{\"path\":\"game\",\"function\":\"{name}\"}}");
+        call("resolve_symbol", &args, &format!("Error: function {name} not found in game"))
+    };
+    let names = ["f100", "f200", "f300"];
+    assert_eq!(loops(&names.map(decompile)), [Kind::Churn]);
+    let reads = ["readelf -h game", "nm game", "strings game"]
+        .map(|command| sh(command, &format!("{command}: much")));
+    let run: Vec<_> = names.iter().zip(reads).flat_map(|(name, read)| [decompile(name), read]).collect();
+    assert_ne!(verdict(&run), Some(Severity::Loop));
+}
+
+fn by(role: &'static str, text: &str) -> Line {
+    Line { role: Some(role), ..says(text) }
+}
+
+#[test]
+fn who_agrees_to_one_new_proposal_after_the_other_says_something_new() {
+    let agrees = || by("lead", "I agree with this proposal, let us go on.");
+    let proposals = [
+        "Let us keep the notes in one small file.",
+        "The editor should be plain, with a preview beside it.",
+        "We ship a single program for three systems.",
+        "The manual is written last, by all of us.",
+    ];
+    let meeting: Vec<_> = proposals.iter().flat_map(|text| [by("engineer", text), agrees()]).collect();
+    assert_ne!(verdict(&meeting), Some(Severity::Loop));
+    let again: Vec<_> = (0..3).flat_map(|_| [by("engineer", proposals[0]), agrees()]).collect();
+    assert_eq!(loops(&again), [Kind::Monologue]);
+}
+
+#[test]
+fn what_a_record_says_is_no_failure_of_the_tool_that_brings_it() {
+    let order = |id: usize| format!("{{\"order\":{id},\"payment\":\"failed\"}}");
+    let ask = |id: usize| call("order_details", &format!("{{\"id\":{id}}}"), &order(id));
+    assert_eq!(verdict(&(1..8).map(ask).collect::<Vec<_>>()), None);
+    let refuse =
+        |id: usize| call("order_details", &format!("{{\"id\":{id}}}"), r#"{"error":"order not found"}"#);
+    assert_eq!(loops(&[1, 2, 3].map(refuse)), [Kind::Churn]);
+}
+
+#[test]
+fn a_command_that_is_called_in_the_wrong_way_is_not_helped_by_what_is_done_in_between() {
+    let wrong = |rest: &str| {
+        sh(
+            &format!("ps -ef --forest --args {rest}"),
+            "error: unknown gnu long option\n\nUsage:\n ps [options]",
+        )
+    };
+    let run = [wrong(""), write("notes.txt", "a"), wrong("-w"), write("notes.txt", "b"), wrong("-ww")];
+    assert_eq!(loops(&run), [Kind::Churn]);
+    let other = |rest: &str| sh(&format!("make -s all {rest}"), "error: main.c does not compile");
+    let mended = [other(""), write("main.c", "a"), other("-k"), write("main.c", "b"), other("-j")];
+    assert_ne!(verdict(&mended), Some(Severity::Loop));
+}
