@@ -21,11 +21,12 @@ pub(crate) struct Sqlite {
 }
 
 /// What has to be done to a database, in order; its `user_version` says how far it is.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("sqlite/schema.sql"),
     include_str!("sqlite/version-2.sql"),
     include_str!("sqlite/version-3.sql"),
     include_str!("sqlite/version-4.sql"),
+    include_str!("sqlite/version-5.sql"),
 ];
 /// Longer than any commit of ours takes, shorter than anybody likes to wait.
 const BUSY: Duration = Duration::from_secs(2);

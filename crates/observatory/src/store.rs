@@ -1,5 +1,6 @@
 //! What is kept, and how it is asked for: the same statements for every database.
 
+mod agents;
 mod findings;
 mod forget;
 mod kept;
@@ -25,6 +26,7 @@ use serde_json::Value;
 use crate::concern::Concern;
 use crate::database::{Database, Param, Row};
 use crate::error::Stored;
+use agents::Tallies;
 use known::Known;
 use words::Words;
 
@@ -33,13 +35,15 @@ pub(crate) struct Store {
     db: Box<dyn Database>,
     /// Steps whose words are not in the index yet.
     words: Words,
+    /// What agents have done in this transaction.
+    tallies: Tallies,
     /// What need not be asked for again, from the first transaction on.
     known: Option<Known>,
 }
 
 impl Store {
     pub(crate) fn new(db: impl Database + 'static) -> Self {
-        Self { db: Box::new(db), words: Words::default(), known: None }
+        Self { db: Box::new(db), words: Words::default(), tallies: Tallies::default(), known: None }
     }
 
     pub(crate) fn begin(&mut self) -> Stored<()> {
@@ -49,6 +53,7 @@ impl Store {
     }
 
     pub(crate) fn commit(&mut self) -> Stored<()> {
+        self.put_tallies()?;
         if self.words_are_due() {
             self.index_words()?;
         }
@@ -57,6 +62,7 @@ impl Store {
 
     pub(crate) fn rollback(&mut self) {
         self.words.forget();
+        self.tallies.forget();
         // What it knew may have been thought in this transaction only.
         self.known = None;
         self.db.rollback();
@@ -117,12 +123,19 @@ pub(crate) struct KnownStep {
     pub(crate) trace: TraceId,
     pub(crate) session: i64,
     pub(crate) agent: String,
+    pub(crate) cluster: String,
     pub(crate) at: i64,
     pub(crate) level: String,
     /// Its result has not come.
     pub(crate) open: bool,
     /// Its place in its session, from 1 on.
     pub(crate) number: u64,
+}
+
+/// What a stored step says.
+#[derive(Debug)]
+pub(crate) struct Said {
+    /// Names what its agent sent; empty where a gateway wrote it.
     pub(crate) content: Vec<u8>,
     pub(crate) log: String,
 }
@@ -156,8 +169,11 @@ pub(crate) struct NewStep<'a> {
     pub(crate) tokens: u64,
     pub(crate) cost: f64,
     pub(crate) cumulative: Option<f64>,
+    /// Names what its agent sent; empty where a gateway wrote it.
     pub(crate) content: &'a [u8],
     pub(crate) log: &'a str,
+    /// It is a redundant repeat.
+    pub(crate) wasted: bool,
     /// Its place in its session, from 1 on.
     pub(crate) number: u64,
     /// What can be searched for.
@@ -182,6 +198,13 @@ pub(crate) struct Texts<'a> {
     pub(crate) tool: &'a str,
     pub(crate) input: &'a str,
     pub(crate) output: &'a str,
+}
+
+impl<'a> Texts<'a> {
+    /// All of them, in the order of the index.
+    const fn all(&self) -> [&'a str; 5] {
+        [self.intent, self.reasoning, self.tool, self.input, self.output]
+    }
 }
 
 /// One session as it is kept.

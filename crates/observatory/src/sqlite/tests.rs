@@ -36,7 +36,7 @@ fn a_new_file_is_brought_up_to_date_once_and_kept_safe() {
             })
             .unwrap()
     };
-    assert_eq!(pragma("user_version"), "Integer(4)");
+    assert_eq!(pragma("user_version"), "Integer(5)");
     assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
     assert_eq!(pragma("synchronous"), "Integer(2)");
     assert_eq!(pragma("integrity_check"), "Text(\"ok\")");
@@ -48,7 +48,7 @@ fn a_file_of_a_newer_program_is_left_alone() {
     let path = folder.path().join("log.db");
     let newer = Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
-    assert_eq!(Sqlite::open(&path).unwrap_err(), StoreError::TooNew { found: 99, known: 4 });
+    assert_eq!(Sqlite::open(&path).unwrap_err(), StoreError::TooNew { found: 99, known: 5 });
 }
 
 #[test]
@@ -125,6 +125,59 @@ async fn a_database_of_the_first_version_is_brought_up_to_date_with_what_it_hold
     assert_eq!((session.steps, session.wasted.steps), (3, 0));
     let filter = SearchFilter { text: Some("x*".to_owned()), count: 10, ..SearchFilter::default() };
     assert_eq!(store.search(&filter).unwrap().rows.len(), 3, "what was kept before can be found");
+}
+
+#[test]
+fn words_that_the_fourth_version_left_out_of_its_index_are_found_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let old = Connection::open(&path).unwrap();
+    for migration in &super::MIGRATIONS[..4] {
+        old.execute_batch(migration).unwrap();
+    }
+    old.execute_batch(
+        "PRAGMA user_version = 4;
+         INSERT INTO tenants VALUES (1, 't');
+         INSERT INTO sessions (id, tenant, name, provisional, level, ended, entropy, loop_score, steps, tokens, cost,
+            cumulative, cluster, agents, started_at, last_at) VALUES (7, 1, 'run', 0, 'normal', 0, 1, 0, 3, 0, 0, 0, '',
+            '[]', 1, 2);",
+    )
+    .unwrap();
+    // The second step was changed after it went into the index, the first has never been there.
+    for (id, intent) in [(1_u8, "apple"), (2, "plum"), (3, "fig")] {
+        old.execute(
+            "INSERT INTO steps (id, tenant, session, trace, waiting, at, received_at, agent, cluster, tool, model,
+                status, level, tokens, cost, content, log)
+             VALUES (?1, 1, 7, ?2, 0, 5, 5, 'a', '', '', '', 'success', 'normal', 0, 0, X'00', ?3)",
+            rusqlite::params![
+                id,
+                TraceId::from_random_bytes([id; 16]).as_bytes(),
+                serde_json::json!({ "cognition": { "intent": intent } }).to_string()
+            ],
+        )
+        .unwrap();
+    }
+    old.execute_batch(
+        "INSERT INTO search (rowid, intent) VALUES (2, 'pear'), (3, 'fig');
+         INSERT INTO unindexed VALUES (1, NULL, NULL, NULL, NULL, NULL), (2, 'pear', '', '', '', '');",
+    )
+    .unwrap();
+    drop(old);
+    let found = |store: &mut Store, word: &str| {
+        let filter = SearchFilter { text: Some(word.to_owned()), count: 10, ..SearchFilter::default() };
+        store.search(&filter).unwrap().rows.len()
+    };
+    // What is done is not done again after a restart.
+    for _ in 0..2 {
+        let mut store = Store::new(Sqlite::open(&path).unwrap());
+        store.begin().unwrap();
+        store.index_words().unwrap();
+        store.commit().unwrap();
+        let words = ["apple", "pear", "plum", "fig"];
+        assert_eq!(words.map(|word| found(&mut store, word)), [1, 0, 1, 1]);
+    }
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("INSERT INTO search (search, rank) VALUES ('integrity-check', 0)").unwrap();
 }
 
 #[tokio::test]

@@ -103,6 +103,7 @@ impl Store {
     /// Moves everything of one session into another.
     pub(crate) fn merge(&mut self, from: &Session, into: &mut Session) -> Stored<()> {
         self.forget_places();
+        self.put_tallies()?;
         for table in OF_A_SESSION.into_iter().chain(["steps", "agents"]) {
             let sql = format!("UPDATE {table} SET session = ?2 WHERE session = ?1");
             self.execute(&sql, values![from.id, into.id])?;

@@ -1,0 +1,5 @@
+-- Version 5: the full-text index knows all steps up to one of them; sessions by level are only those with a bad one.
+INSERT INTO settings (name, value) SELECT 'indexed_up_to', max(id) FROM steps HAVING max(id) IS NOT NULL;
+
+DROP INDEX sessions_level;
+CREATE INDEX sessions_level ON sessions (level, last_at, id) WHERE level <> 'normal';
