@@ -148,7 +148,7 @@ impl Journal {
 
     /// Entries are written down together where they come one by one: each page costs the store one commit. Nobody waits
     /// for them, and whoever asks for them has them written down at once.
-    const PAGE: Duration = Duration::from_millis(100);
+    const PAGE: Duration = Duration::from_millis(200);
     const MAX_ON_A_PAGE: usize = 4_096;
     /// So many are a page before its time.
     const A_PAGE: usize = 1_024;

@@ -72,11 +72,29 @@ impl Refusal {
 pub(crate) struct LiveSession {
     pub(crate) row: Session,
     entropy: Entropy,
+    /// The names of all its steps, where it began in this process and has not too many.
+    steps: Option<Vec<TraceId>>,
 }
 
 impl LiveSession {
+    /// More names than these are not kept: 2 kB for each session.
+    const MAX_STEPS: usize = 128;
+
     fn new(row: Session) -> Self {
-        Self { row, entropy: Entropy::default() }
+        Self { row, entropy: Entropy::default(), steps: None }
+    }
+
+    /// Whether it has no step of this name, as far as that is known without asking. Its first step is always asked for: the
+    /// run may have had another session before.
+    pub(crate) fn surely_lacks(&self, step: TraceId) -> bool {
+        self.steps.as_ref().is_some_and(|steps| !steps.is_empty() && !steps.contains(&step))
+    }
+
+    fn add_step(&mut self, step: TraceId) {
+        self.steps = self.steps.take().filter(|steps| steps.len() < Self::MAX_STEPS);
+        if let Some(steps) = &mut self.steps {
+            steps.push(step);
+        }
     }
 }
 
@@ -257,7 +275,11 @@ impl Scribe<'_> {
             number,
             texts: texts(&log, &reasoning),
         };
-        let stored = self.store.add_step(&step)?;
+        let Some(stored) = self.store.add_step(&step)? else {
+            // Somebody has given a step of another session the name that this one was to have.
+            return Ok((level.to_owned(), text));
+        };
+        self.live(id)?.add_step(trace);
         if step.waiting {
             self.shared.wait_for_parent(now, tenant_name, &name, trace);
         }
@@ -309,11 +331,10 @@ impl Scribe<'_> {
         if let Some(id) = waiting
             && self.live(id)?.row.provisional
         {
+            self.store.rename_session(id, &name)?;
             let row = self.change(id)?;
             (row.name, row.provisional) = (name, provisional);
-            let renamed = row.clone();
-            self.store.forget_places();
-            return self.store.put_session(&renamed);
+            return Ok(id);
         }
         self.new_session(tenant, tenant_name, &name, provisional)
     }
@@ -329,7 +350,7 @@ impl Scribe<'_> {
         session.provisional = provisional;
         session.id = self.store.put_session(&session)?;
         let id = session.id;
-        self.live.put(id, LiveSession::new(session));
+        self.live.put(id, LiveSession { steps: Some(Vec::new()), ..LiveSession::new(session) });
         Ok(id)
     }
 

@@ -21,7 +21,7 @@ pub enum Note {
     /// A step was taken. One that is `pending` is kept open: its entropy counts when its result comes, or when the session
     /// ends. One that is not completes an open one of the same name. One that is known otherwise, as of a transcript that
     /// is sent again, changes nothing. Where its round is over, what that used stands in the log.
-    Stepped(Arrival, Option<Usage>),
+    Stepped(Box<Arrival>, Option<Usage>),
     /// The result of a pending call has come. It is taken once; a second one changes nothing.
     Completed(Completion),
     /// What a round used whose log is known or of which there is none, as a difference and not as a sum.
@@ -133,13 +133,13 @@ const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
 
 impl From<Arrival> for Note {
     fn from(arrival: Arrival) -> Self {
-        Self::Stepped(arrival, None)
+        Self::Stepped(arrival.into(), None)
     }
 }
 
 impl From<(Arrival, Usage)> for Note {
     fn from((arrival, usage): (Arrival, Usage)) -> Self {
-        Self::Stepped(arrival, Some(usage))
+        Self::Stepped(arrival.into(), Some(usage))
     }
 }
 
@@ -168,7 +168,8 @@ impl Observatory {
     }
 
     /// Notes what happened, in order, without waiting; `false` when there is no room for all of it: then nothing of it is
-    /// noted, and all of it is counted.
+    /// noted, and all of it is counted. It survives the end of the process once it is written; a loss of power may take
+    /// what came last, but no order.
     ///
     /// ```
     /// use loopbreaker_observatory::{Arrival, Completion, Observatory, Options};
@@ -192,7 +193,8 @@ impl Observatory {
     /// ```
     pub fn note_all(&self, notes: Vec<Note>) -> bool {
         let count = notes.len();
-        self.hand_over(count, move |scribe| {
+        let relied_on = notes.iter().any(|note| matches!(note, Note::Ordered { .. }));
+        self.hand_over(count, relied_on, move |scribe| {
             for note in notes {
                 scribe.note(note)?;
                 after_you();
@@ -201,7 +203,7 @@ impl Observatory {
         })
     }
 
-    /// Waits until everything that was noted before is safe, for at most a few seconds. It blocks its thread.
+    /// Waits until everything that was noted before is written, for at most a few seconds. It blocks its thread.
     pub fn flush(&self) {
         let (done, is_done) = std::sync::mpsc::channel();
         let handed = self.push_through(move |scribe| {
@@ -218,7 +220,7 @@ impl Observatory {
 impl Scribe<'_> {
     fn note(&mut self, note: Note) -> Stored<()> {
         match note {
-            Note::Stepped(arrival, usage) => self.note_step(arrival, usage.as_ref()),
+            Note::Stepped(arrival, usage) => self.note_step(*arrival, usage.as_ref()),
             Note::Completed(completion) => self.complete(&completion),
             Note::Used(usage) => self.note_usage(&usage),
             Note::Found { tenant, session, finding } => self.keep_finding(&tenant, &session, finding),

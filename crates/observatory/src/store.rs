@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::concern::Concern;
 use crate::database::{Database, Param, Row};
-use crate::error::Stored;
+use crate::error::{StoreError, Stored};
 use agents::Tallies;
 use known::Known;
 use words::Words;
@@ -46,8 +46,9 @@ impl Store {
         Self { db: Box::new(db), words: Words::default(), tallies: Tallies::default(), known: None }
     }
 
-    pub(crate) fn begin(&mut self) -> Stored<()> {
-        self.db.begin()?;
+    /// Starts a transaction; `relied_on` says whether somebody is told that it is written.
+    pub(crate) fn begin(&mut self, relied_on: bool) -> Stored<()> {
+        self.db.begin(relied_on)?;
         self.known.get_or_insert_default();
         self.recall_words()
     }
@@ -77,6 +78,11 @@ impl Store {
 
     fn execute(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<u64> {
         self.db.execute(sql, values)
+    }
+
+    /// Makes a row that cannot be there already; says its id.
+    fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<i64> {
+        self.db.insert(sql, values)?.ok_or_else(|| StoreError::Other("a new row has no id".to_owned()))
     }
 
     /// The first row.

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use loopbreaker::Action;
-use loopbreaker_record::{DecisionLog, Moment, StateDelta, Status};
+use loopbreaker_record::{DecisionLog, Moment, StateDelta, Status, TraceId};
 use serde_json::{Value, json};
 
 use crate::concern::Concern;
@@ -28,7 +28,7 @@ impl Scribe<'_> {
         let Arrival { tenant: tenant_name, session, mut log } = arrival;
         cut(&mut log);
         let tenant = self.store.tenant(&tenant_name)?;
-        if let Some(known) = self.store.step(tenant, log.meta.trace_id)? {
+        if let Some(known) = self.step_noted(tenant, session.as_deref(), log.meta.trace_id)? {
             if known.open && log.action.status != Status::Pending {
                 let output = log.action.tool_output_summary.take();
                 self.complete_known(&known, log.action.status, output.as_deref())?;
@@ -47,6 +47,25 @@ impl Scribe<'_> {
         let open = log.action.status == Status::Pending;
         self.keep(place, &tenant_name, log, open, false)?;
         Ok(())
+    }
+
+    /// The step of this name, if it is known. A gateway names steps after their sessions, so those of a session that began
+    /// here are all known by heart.
+    fn step_noted(
+        &mut self,
+        tenant: i64,
+        session: Option<&str>,
+        trace: TraceId,
+    ) -> Stored<Option<Arc<KnownStep>>> {
+        let session = match session {
+            Some(name) => self.store.session_id(tenant, name)?,
+            None => None,
+        };
+        let live = session.and_then(|session| self.live.peek(&session));
+        if live.is_some_and(|live| live.surely_lacks(trace)) {
+            return Ok(None);
+        }
+        self.store.step(tenant, trace)
     }
 
     pub(crate) fn complete(&mut self, completion: &Completion) -> Stored<()> {

@@ -43,6 +43,8 @@ struct Envelope {
     job: Job,
     /// How much is noted with it.
     count: usize,
+    /// Whether somebody is told that it is written.
+    relied_on: bool,
     /// Its place in the queue; our own chores have none.
     place: Option<OwnedSemaphorePermit>,
     /// Where whoever waits for it finds why it failed.
@@ -141,7 +143,8 @@ impl Writer {
             Err(error) => Err((error, Box::new(move || drop(reply)))),
         });
         let reason = Reason::default();
-        self.send(Envelope { job, count: 1, place: Some(permit), reason: Some(Arc::clone(&reason)) })?;
+        let (place, told) = (Some(permit), Some(Arc::clone(&reason)));
+        self.send(Envelope { job, count: 1, relied_on: true, place, reason: told })?;
         Ok(Pending {
             answer,
             reason,
@@ -154,11 +157,13 @@ impl Writer {
     pub(crate) fn note(
         &self,
         count: usize,
+        relied_on: bool,
         work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
     ) -> bool {
         let places = u32::try_from(count).unwrap_or(u32::MAX);
         let Ok(permit) = Arc::clone(&self.notes).try_acquire_many_owned(places) else { return false };
-        self.send(Envelope { job: unanswered(work), count, place: Some(permit), reason: None }).is_ok()
+        let (job, place) = (unanswered(work), Some(permit));
+        self.send(Envelope { job, count, relied_on, place, reason: None }).is_ok()
     }
 
     /// Does work behind all that waits, whether there is a place for it or not: for the few who end with it.
@@ -166,7 +171,8 @@ impl Writer {
         &self,
         work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
     ) -> bool {
-        self.send(Envelope { job: unanswered(work), count: 0, place: None, reason: None }).is_ok()
+        let job = unanswered(work);
+        self.send(Envelope { job, count: 0, relied_on: false, place: None, reason: None }).is_ok()
     }
 
     fn send(&self, envelope: Envelope) -> Stored<()> {
@@ -268,7 +274,8 @@ impl Desk {
                         scribe.do_chores()?;
                         Ok(())
                     });
-                    self.commit(&mut [Envelope { job, count: 0, place: None, reason: None }].into());
+                    let chores = Envelope { job, count: 0, relied_on: true, place: None, reason: None };
+                    self.commit(&mut [chores].into());
                 } else if self.store.words_are_due() {
                     self.commit(&mut VecDeque::new());
                 }
@@ -322,7 +329,7 @@ impl Desk {
         batch: &mut VecDeque<Envelope>,
         replies: &mut Vec<Effect>,
     ) -> Stored<(Drafts, Vec<Effect>)> {
-        self.store.begin()?;
+        self.store.begin(batch.iter().any(|envelope| envelope.relied_on))?;
         if self.shared.has_others {
             self.catch_up()?;
         }

@@ -176,7 +176,7 @@ impl Clerk {
             if answered.is_given_again {
                 log.extensions.insert("cache".to_owned(), Value::from("hit"));
             }
-            self.note(Note::Stepped(who.arrival(log), usage.take()));
+            self.note(Note::Stepped(who.arrival(log).into(), usage.take()));
         }
         if let Some(usage) = usage {
             self.note(usage);

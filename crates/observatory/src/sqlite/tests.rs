@@ -5,6 +5,7 @@ use rusqlite::Connection;
 
 use super::Sqlite;
 use crate::audit::{self, AuditCheck, Deed};
+use crate::database::Database as _;
 use crate::error::StoreError;
 use crate::store::{SearchFilter, Store};
 use crate::{Arrival, Observatory, Options, verify_audit};
@@ -40,6 +41,18 @@ fn a_new_file_is_brought_up_to_date_once_and_kept_safe() {
     assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
     assert_eq!(pragma("synchronous"), "Integer(2)");
     assert_eq!(pragma("integrity_check"), "Text(\"ok\")");
+}
+
+#[test]
+fn only_what_somebody_relies_on_waits_for_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sqlite = Sqlite::open(&folder.path().join("log.db")).unwrap();
+    let levels = [true, false, true].map(|relied_on| {
+        sqlite.begin(relied_on).unwrap();
+        sqlite.commit().unwrap();
+        sqlite.db.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0)).unwrap()
+    });
+    assert_eq!(levels, [2, 1, 2], "FULL, NORMAL, FULL");
 }
 
 #[test]
@@ -115,7 +128,7 @@ async fn a_database_of_the_first_version_is_brought_up_to_date_with_what_it_hold
     observatory.ingest(arrival(9)).await.unwrap().unwrap();
     drop(observatory);
     let mut store = Store::new(Sqlite::open(&path).unwrap());
-    store.begin().unwrap();
+    store.begin(true).unwrap();
     store.index_words().unwrap();
     store.commit().unwrap();
     let steps = store.steps(7, 0, 10).unwrap().rows;
@@ -170,7 +183,7 @@ fn words_that_the_fourth_version_left_out_of_its_index_are_found_once() {
     // What is done is not done again after a restart.
     for _ in 0..2 {
         let mut store = Store::new(Sqlite::open(&path).unwrap());
-        store.begin().unwrap();
+        store.begin(true).unwrap();
         store.index_words().unwrap();
         store.commit().unwrap();
         let words = ["apple", "pear", "plum", "fig"];
@@ -314,7 +327,7 @@ async fn nothing_of_a_forgotten_log_stays_in_the_index() {
     // Every word that was ever put in must be taken out again: one that is spelt otherwise would stay.
     words.execute_batch("CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, search, row)").unwrap();
     let mut words_after = |forgotten: u32| -> i64 {
-        store.begin().unwrap();
+        store.begin(true).unwrap();
         assert_eq!(store.forget(i64::MAX, forgotten).unwrap(), forgotten);
         store.commit().unwrap();
         words.execute("INSERT INTO search (search) VALUES ('integrity-check')", []).unwrap();

@@ -26,7 +26,7 @@ macro_rules! insert {
             ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
                 ?20, ?21",
             $place,
-            ")"
+            ") ON CONFLICT (tenant, trace) DO NOTHING"
         )
     };
 }
@@ -39,7 +39,7 @@ impl Store {
         let find = "SELECT id FROM tenants WHERE name = ?1";
         let id = match self.one(find, values![name], |row| row.int(0))? {
             Some(id) => id,
-            None => self.db.insert("INSERT INTO tenants (name) VALUES (?1)", values![name])?,
+            None => self.insert("INSERT INTO tenants (name) VALUES (?1)", values![name])?,
         };
         if let Some(known) = &mut self.known {
             known.add_tenant(name, id);
@@ -113,7 +113,8 @@ impl Store {
         Ok(found.is_some())
     }
 
-    pub(crate) fn add_step(&mut self, step: &NewStep<'_>) -> Stored<i64> {
+    /// Keeps a step; `None` when there is one of its name.
+    pub(crate) fn add_step(&mut self, step: &NewStep<'_>) -> Stored<Option<i64>> {
         let values: [Param<'_>; 21] = [
             step.tenant.into(),
             step.session.into(),
@@ -138,17 +139,17 @@ impl Store {
             step.wasted.into(),
         ];
         let id = match self.db.flavour() {
-            Flavour::Sqlite => {
-                let id = self.db.insert(insert!("", ""), &values)?;
-                self.add_words(id, &step.texts);
-                id
-            }
+            Flavour::Sqlite => self.db.insert(insert!("", ""), &values)?,
             Flavour::Postgres => {
                 let words = super::search::words_to_index(&step.texts.all());
                 let values = [&values[..], &[Param::Text(&words)]].concat();
                 self.db.insert(insert!(", search", ", to_tsvector('simple', ?22)"), &values)?
             }
         };
+        let Some(id) = id else { return Ok(None) };
+        if self.db.flavour() == Flavour::Sqlite {
+            self.add_words(id, &step.texts);
+        }
         if let Some(known) = &mut self.known {
             known.add_step(Arc::new(KnownStep {
                 id,
@@ -167,7 +168,7 @@ impl Store {
             }
         }
         self.tallies.stepped(step);
-        Ok(id)
+        Ok(Some(id))
     }
 
     /// The result of an open step has come.

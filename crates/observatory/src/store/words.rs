@@ -274,7 +274,7 @@ mod tests {
         let mut store = open(&folder.path().join("log.db"));
         let mut indexed = Vec::new();
         for round in 0..4 {
-            store.begin().unwrap();
+            store.begin(true).unwrap();
             for number in 0..MAX_STEPS as u64 / 4 {
                 add(&mut store, round * MAX_STEPS as u64 + number, "repair the parser");
             }
@@ -291,18 +291,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.db");
         let mut store = open(&path);
-        store.begin().unwrap();
+        store.begin(true).unwrap();
         add(&mut store, 1, "first");
         add(&mut store, 2, "second");
         store.index_words().unwrap();
         store.commit().unwrap();
-        store.begin().unwrap();
+        store.begin(true).unwrap();
         complete(&mut store, 1, "changed");
         add(&mut store, 3, "third");
         store.commit().unwrap();
         drop(store);
         let mut store = open(&path);
-        store.begin().unwrap();
+        store.begin(true).unwrap();
         store.index_words().unwrap();
         store.commit().unwrap();
         let words = ["first", "changed", "second", "third"];
@@ -343,7 +343,7 @@ mod tests {
             let path = folder.path().join("log.db");
             let mut store = open(&path);
             let (mut kept, mut now): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
-            store.begin().unwrap();
+            store.begin(true).unwrap();
             for deed in deeds {
                 match deed {
                     Deed::Add(word) => {
@@ -360,18 +360,18 @@ mod tests {
                     Deed::Commit => {
                         store.commit().unwrap();
                         kept.clone_from(&now);
-                        store.begin().unwrap();
+                        store.begin(true).unwrap();
                     }
                     Deed::Rollback => {
                         store.rollback();
                         now.clone_from(&kept);
-                        store.begin().unwrap();
+                        store.begin(true).unwrap();
                     }
                     Deed::Restart => {
                         drop(store);
                         now.clone_from(&kept);
                         store = open(&path);
-                        store.begin().unwrap();
+                        store.begin(true).unwrap();
                     }
                 }
             }
@@ -381,7 +381,7 @@ mod tests {
                 let expected = now.iter().filter(|says| usize::from(**says) == place).count();
                 prop_assert_eq!(found(&mut store, word), expected, "{}", word);
             }
-            store.begin().unwrap();
+            store.begin(true).unwrap();
             // Fails when the index holds anything but the words of the steps.
             let check = store.execute("INSERT INTO search (search, rank) VALUES ('integrity-check', 0)", &[]);
             prop_assert!(check.is_ok(), "{:?}", check);

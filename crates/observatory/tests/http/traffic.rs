@@ -119,6 +119,46 @@ fn a_transcript_that_is_sent_again_writes_nothing_twice() {
 }
 
 #[test]
+fn a_run_that_goes_on_under_another_session_writes_nothing_twice() {
+    let server = Server::start();
+    server.observatory.note(call(0, Status::Success));
+    server.observatory.note(call(1, Status::Success));
+    for number in 0..4 {
+        let moved = Arrival { session: Some("moved".to_owned()), ..call(number, Status::Success) };
+        server.observatory.note(moved);
+    }
+    settle(&server);
+    let steps = |session: &str| server.get(&format!("/sessions/{session}")).1["steps"].clone();
+    assert_eq!((steps("run"), steps("moved")), (json!(2), json!(2)));
+    let (_, found) = server.get("/search?q=tests&count=100");
+    assert_eq!(found["results"].as_array().map(Vec::len), Some(4), "{found}");
+}
+
+#[test]
+fn what_happens_in_one_page_is_noted_in_its_order() {
+    let server = Server::start();
+    let mut notes = Vec::<Note>::new();
+    for number in 0..3 {
+        notes.extend([(call(number, Status::Pending), usage(number)).into(), result(number).into()]);
+    }
+    notes.push(Note::Ended { tenant: tenant(), session: "run".to_owned() });
+    assert!(server.observatory.note_all(notes));
+    settle(&server);
+    let (_, session) = server.get("/sessions/run");
+    assert_eq!(
+        (&session["steps"], &session["tokens"], &session["state"]),
+        (&json!(3), &json!(300), &json!("ended"))
+    );
+    let (_, topology) = server.get("/topology");
+    let coder =
+        topology["nodes"].as_array().unwrap().iter().find(|node| node["agent_id"] == "coder").unwrap();
+    assert_eq!(
+        (&coder["steps"], &coder["tokens"], &coder["cost_usd"]),
+        (&json!(3), &json!(300), &json!(0.75))
+    );
+}
+
+#[test]
 fn a_step_that_is_first_seen_with_its_result_is_kept_whole() {
     let server = Server::start();
     let mut arrival = call(0, Status::Failure);
