@@ -82,7 +82,11 @@ impl Worker {
         if is_order(request.uri().path()) {
             return self.operate(request, visitor).await;
         }
-        if request.method() == Method::POST && request.uri().path().starts_with(SESSIONS) {
+        // Whoever asks sees what has just passed; whoever listens hears of it when it is written down.
+        let path = request.uri().path();
+        let asks =
+            request.method() == Method::GET && path != EVENTS && self.shared.observing.failure().is_none();
+        if asks || (request.method() == Method::POST && path.starts_with(SESSIONS)) {
             self.shared.observing.catch_up().await;
         }
         self.shared.observing.answer(request.map(Timely::of), visitor.caller).await
@@ -166,6 +170,7 @@ fn store_state(observing: &Observing, failure: Option<&str>) -> serde_json::Valu
 
 /// Where sessions are.
 pub(crate) const SESSIONS: &str = "/api/v1/sessions/";
+const EVENTS: &str = "/api/v1/events";
 
 /// Whether it is an order that holds without a log as well.
 fn is_order(path: &str) -> bool {

@@ -11,7 +11,7 @@ mod tests;
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::thread::Thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -32,6 +32,8 @@ use clerk::Clerk;
 #[derive(Debug)]
 pub(crate) struct Journal {
     queue: SyncSender<Entry>,
+    /// How many entries are in it, or nearly so.
+    waiting: Arc<AtomicUsize>,
     clerk: Thread,
     dropped: AtomicU64,
 }
@@ -120,49 +122,60 @@ pub(crate) struct Refused {
 }
 
 impl Journal {
-    /// Entries that may wait. Each holds at most a few texts of [`Heard::MAX_TEXT`] bytes.
-    const MAX_WAITING: usize = 4_096;
+    /// Entries that may wait: twice as many as are taken at a time. Each holds at most a few texts of
+    /// [`Heard::MAX_TEXT`] bytes.
+    const MAX_WAITING: usize = 8_192;
 
     /// Starts the clerk.
     pub(crate) fn open(observatory: Arc<Observatory>) -> io::Result<Self> {
         let (queue, entries) = mpsc::sync_channel(Self::MAX_WAITING);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let told = Arc::clone(&waiting);
         let thread = std::thread::Builder::new().name("journal".to_owned());
         let clerk = thread.spawn(move || {
             let mut clerk = Clerk::new(observatory);
-            while let Some(page) = Self::next_page(&entries) {
+            while let Some(page) = Self::next_page(&entries, &told) {
                 hurry(page.len() == Self::MAX_ON_A_PAGE);
                 for entry in page {
                     clerk.write(entry);
                     after_you();
                 }
+                clerk.hand_over();
             }
         })?;
-        Ok(Self { queue, clerk: clerk.thread().clone(), dropped: AtomicU64::new(0) })
+        Ok(Self { queue, waiting, clerk: clerk.thread().clone(), dropped: AtomicU64::new(0) })
     }
 
-    /// Entries are written down together where they come one by one: each page costs the store one commit.
-    const PAGE: Duration = Duration::from_millis(25);
-    const MAX_ON_A_PAGE: usize = 512;
+    /// Entries are written down together where they come one by one: each page costs the store one commit. Nobody waits
+    /// for them, and whoever asks for them has them written down at once.
+    const PAGE: Duration = Duration::from_millis(200);
+    const MAX_ON_A_PAGE: usize = 4_096;
+    /// So many are a page before its time.
+    const A_PAGE: usize = 1_024;
 
     /// What is written down next; `None` when nothing will come any more.
-    fn next_page(entries: &mpsc::Receiver<Entry>) -> Option<Vec<Entry>> {
+    fn next_page(entries: &mpsc::Receiver<Entry>, waiting: &AtomicUsize) -> Option<Vec<Entry>> {
         let mut page = vec![entries.recv().ok()?];
         page.extend(entries.try_iter().take(Self::MAX_ON_A_PAGE - 1));
-        if page.len() < Self::MAX_ON_A_PAGE && !page.iter().any(Entry::is_urgent) {
+        if page.len() < Self::A_PAGE && !page.iter().any(Entry::is_urgent) {
             // It is woken up once for a page, and not for each entry: that would cost those who hand them over.
             std::thread::park_timeout(Self::PAGE);
             page.extend(entries.try_iter().take(Self::MAX_ON_A_PAGE - page.len()));
         }
+        waiting.fetch_sub(page.len(), Ordering::Relaxed);
         Some(page)
     }
 
     /// Hands something over, without waiting.
     pub(crate) fn tell(&self, entry: Entry) {
         let is_urgent = entry.is_urgent();
+        // It is counted first, so that nobody takes more away than was counted.
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.queue.try_send(entry) {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
-        if is_urgent {
+        if is_urgent || waiting == Self::A_PAGE {
             self.clerk.unpark();
         }
     }
@@ -176,6 +189,7 @@ impl Journal {
     pub(crate) fn flush(&self, limit: Duration) {
         let (done, mut is_done) = oneshot::channel();
         let deadline = Instant::now() + limit;
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         if self.queue.send(Entry::CatchUp(done)).is_err() {
             return;
         }
@@ -206,7 +220,7 @@ impl Entry {
 }
 
 impl Who {
-    /// Masks what looks like a credential: clients have put keys into every name there is.
+    /// Masks what looks like a credential.
     fn hide_credentials(&mut self) {
         for name in [&mut self.tenant, &mut self.session, &mut self.agent] {
             if let Cow::Owned(masked) = mask(name) {

@@ -39,14 +39,14 @@ impl Scribe<'_> {
             Some(EntropyEvent::Alert(alert)) => {
                 let body = alert_body(session, agent, alert);
                 self.store.add_finding(id, self.now, &finding_body(alert, log))?;
-                self.tell(Topic::EntropyAlerts, "entropy_alert", tenant, body);
+                self.tell(Topic::EntropyAlerts, "entropy_alert", tenant, &body);
             }
             Some(EntropyEvent::Recovered(score)) => {
                 let body = json!({
                     "event_type": "entropy_recovered", "session_id": session, "agent_id": agent,
                     "entropy_score": score,
                 });
-                self.tell(Topic::EntropyAlerts, "entropy_recovered", tenant, body);
+                self.tell(Topic::EntropyAlerts, "entropy_recovered", tenant, &body);
             }
             None => {}
         }
@@ -55,7 +55,7 @@ impl Scribe<'_> {
                 "event_type": "entropy_discrepancy", "session_id": session, "agent_id": agent,
                 "trace_id": log.meta.trace_id, "reported": reported, "entropy_score": reading.score,
             });
-            self.tell(Topic::EntropyAlerts, "entropy_discrepancy", tenant, body);
+            self.tell(Topic::EntropyAlerts, "entropy_discrepancy", tenant, &body);
         }
         Ok(())
     }

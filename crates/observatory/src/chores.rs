@@ -8,7 +8,7 @@ use loopbreaker_record::TraceId;
 use serde_json::json;
 
 use crate::error::Stored;
-use crate::events::{Draft, Event, Topic};
+use crate::events::{Draft, Event, Topic, body};
 use crate::graph::ORPHAN_AFTER;
 use crate::hitl::Order;
 use crate::observatory::Shared;
@@ -69,9 +69,8 @@ impl Shared {
 
     /// Counts a step that another process has taken in.
     pub(crate) fn count_step_of(&self, event: &Event) {
-        let node = &event.body["node"];
         if event.topic == Topic::Graph
-            && node["step"].is_u64()
+            && event.body()["node"]["step"].is_u64()
             && let Some(tenant) = &event.tenant
         {
             self.rates.stepped(self.now(), tenant, 0.0);
@@ -101,8 +100,8 @@ impl Scribe<'_> {
             let known = self.store.tenant(&tenant)?;
             if self.store.step(known, trace)?.is_some() {
                 let node = json!({ "trace_id": trace, "orphan": true });
-                let body = json!({ "event_type": "graph", "session_id": session, "node": node, "edges": [] });
-                self.tell(Topic::Graph, "graph", &tenant, body);
+                let told = json!({ "event_type": "graph", "session_id": session, "node": node, "edges": [] });
+                self.tell(Topic::Graph, "graph", &tenant, &told);
             }
         }
         if self.shared.retention_is_due(self.now) {
@@ -114,8 +113,14 @@ impl Scribe<'_> {
 
     /// Tells that settings have changed, so that whoever shows or uses them reads them again.
     pub(crate) fn tell_change(&mut self, part: &str) {
-        let body = json!({ "event_type": "health", "part": part, "state": "changed", "reason": null });
-        self.drafts.push(Draft { topic: Topic::Health, kind: "health", tenant: None, body, order: None });
+        let said = json!({ "event_type": "health", "part": part, "state": "changed", "reason": null });
+        self.drafts.push(Draft {
+            topic: Topic::Health,
+            kind: "health",
+            tenant: None,
+            body: body(&said),
+            order: None,
+        });
     }
 
     /// Forgets some of what is too old or too much; says how many steps that were. The audit log stays.

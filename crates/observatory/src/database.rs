@@ -7,16 +7,18 @@ use crate::error::{StoreError, Stored};
 
 /// A connection to a database. One of them writes, in transactions; any number read.
 pub(crate) trait Database: Send {
-    /// Starts a transaction in which nobody else writes, here or in another process.
-    fn begin(&mut self) -> Stored<()>;
-    /// Ends it. What was written survives a loss of power from here on.
+    /// Starts a transaction in which nobody else writes, here or in another process. `relied_on` says whether somebody is
+    /// told that it is written.
+    fn begin(&mut self, relied_on: bool) -> Stored<()>;
+    /// Ends it. What was written survives the end of this process from here on, and, where somebody relies on it, a loss
+    /// of power.
     fn commit(&mut self) -> Stored<()>;
     /// Ends it as if it had never been.
     fn rollback(&mut self);
     /// Does something; says how many rows it met.
     fn execute(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<u64>;
-    /// Makes one row of a table; says its id.
-    fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<i64>;
+    /// Makes one row of a table; says its id, or nothing where the statement does nothing.
+    fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Option<i64>>;
     /// Asks for rows.
     fn query(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Vec<Row>>;
     /// Which database it is.

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::hitl::OrderGiven;
@@ -69,17 +70,31 @@ pub struct Event {
     pub kind: &'static str,
     /// Whose it is; `None` for what concerns everybody.
     pub tenant: Option<Arc<str>>,
-    /// What there is to say.
-    pub body: Value,
+    /// What there is to say, as JSON: most events are read by nobody.
+    pub(crate) body: Box<str>,
 }
 
 impl Event {
+    /// What there is to say.
+    pub fn body(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+
     /// The event as one message of a stream of server-sent events.
     pub fn to_sse(&self) -> String {
-        let data =
-            json!({ "topic": self.topic.as_str(), "tenant": self.tenant.as_deref(), "event": self.body });
-        format!("id: {}\nevent: {}\ndata: {data}\n\n", self.seq, self.kind)
+        let Self { seq, kind, body, .. } = self;
+        let tenant = Value::from(self.tenant.as_deref());
+        let topic = self.topic.as_str();
+        format!(
+            "id: {seq}\nevent: {kind}\ndata: {{\"event\":{body},\"tenant\":{tenant},\"topic\":\"{topic}\"}}\n\n"
+        )
     }
+}
+
+/// What an event says, as it is kept.
+pub(crate) fn body(said: &impl Serialize) -> Box<str> {
+    // Text keys and finite numbers can always be written.
+    serde_json::to_string(said).unwrap_or_default().into()
 }
 
 /// An event that has no place in the order yet.
@@ -88,7 +103,7 @@ pub(crate) struct Draft {
     pub(crate) topic: Topic,
     pub(crate) kind: &'static str,
     pub(crate) tenant: Option<Arc<str>>,
-    pub(crate) body: Value,
+    pub(crate) body: Box<str>,
     /// The order that it tells of.
     pub(crate) order: Option<OrderGiven>,
 }
@@ -275,7 +290,8 @@ impl Subscription {
         };
         if let Some((last_seen, missed_to, position)) = missed {
             self.place = Place::At(position);
-            let body = json!({ "event_type": "gap", "last_seen": last_seen, "missed_to": missed_to });
+            let body =
+                format!(r#"{{"event_type":"gap","last_seen":{last_seen},"missed_to":{missed_to}}}"#).into();
             let gap = Event { seq: missed_to, topic: Topic::Health, kind: "gap", tenant: None, body };
             return Some(Arc::new(gap));
         }
@@ -297,12 +313,11 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
-    use serde_json::json;
 
     use super::{Draft, Events, Topic};
 
     fn draft(topic: Topic) -> Draft {
-        Draft { topic, kind: "finding", tenant: None, body: json!({}), order: None }
+        Draft { topic, kind: "finding", tenant: None, body: "{}".into(), order: None }
     }
 
     fn ring(capacity: usize) -> Arc<Events> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use loopbreaker_record::TraceId;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// How long a step waits for its parent before it hangs under the root.
@@ -40,6 +41,50 @@ impl Node {
     fn is_orphan(&self, now: i64) -> bool {
         self.waiting && now - self.received_at >= ORPHAN_AFTER
     }
+}
+
+/// An event about what is new in a graph.
+#[derive(Debug, Serialize)]
+pub(crate) struct Grown<'a, N> {
+    pub(crate) event_type: &'static str,
+    pub(crate) session_id: &'a str,
+    pub(crate) node: N,
+    pub(crate) edges: Vec<Edge>,
+}
+
+/// A step that is new in a graph.
+#[derive(Debug, Serialize)]
+pub(crate) struct NewNode<'a> {
+    pub(crate) trace_id: TraceId,
+    pub(crate) parent_step_id: Option<TraceId>,
+    pub(crate) agent_id: &'a str,
+    pub(crate) intent: &'a str,
+    pub(crate) tool_call: &'a str,
+    pub(crate) status: &'a str,
+    pub(crate) entropy_score: Option<f64>,
+    pub(crate) severity: &'a str,
+    pub(crate) step: u64,
+    pub(crate) orphan: bool,
+    pub(crate) count: u32,
+}
+
+/// The result of a step has come.
+#[derive(Debug, Serialize)]
+pub(crate) struct DoneNode<'a> {
+    pub(crate) trace_id: TraceId,
+    pub(crate) agent_id: &'a str,
+    pub(crate) status: &'a str,
+    pub(crate) severity: &'a str,
+    pub(crate) entropy_score: f64,
+    pub(crate) completed: bool,
+}
+
+/// One step led to another.
+#[derive(Debug, Serialize)]
+pub(crate) struct Edge {
+    pub(crate) from: TraceId,
+    pub(crate) to: TraceId,
+    pub(crate) count: u32,
 }
 
 /// Nodes and edges. A node's `count` is how many steps of the session do the same, so that repeats can be drawn as one.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::error::StoreError;
-use crate::events::{Draft, Topic};
+use crate::events::{Draft, Topic, body};
 use crate::observatory::{Observatory, Shared};
 
 /// How the store is doing.
@@ -36,8 +36,8 @@ impl Health {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn count_dropped(&self) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count_dropped(&self, count: u64) {
+        self.dropped.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Every part that does not do what it should, with the reason.
@@ -72,11 +72,12 @@ impl Shared {
     }
 
     fn tell_health(&self, part: &str, state: &str, reason: Option<&str>) {
-        let body = json!({
+        let said = json!({
             "event_type": "health", "part": part, "state": state, "reason": reason,
             "unwritten": self.health.unwritten(),
         });
-        let draft = Draft { topic: Topic::Health, kind: "health", tenant: None, body, order: None };
+        let draft =
+            Draft { topic: Topic::Health, kind: "health", tenant: None, body: body(&said), order: None };
         if self.has_others {
             self.events.publish_unnumbered(draft);
         } else {

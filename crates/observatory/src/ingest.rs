@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use loopbreaker::{Decision, Entropy, EntropyReading};
 use loopbreaker_record::{DecisionLog, Meta, Status, TraceId};
+use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::again::is_same;
 use crate::concern::worse;
 use crate::error::{StoreError, Stored};
-use crate::events::{Draft, Topic};
-use crate::graph::{MAX_INTENT, start_of};
+use crate::events::{Draft, Topic, body};
+use crate::graph::{Edge, Grown, MAX_INTENT, NewNode, start_of};
 use crate::hitl::{self, HandedOutBy, Order};
 use crate::orders::Origin;
-use crate::redact::redact;
+use crate::redact::redacted;
 use crate::store::{HandOff, KeptLog, KnownStep, NewStep, Session, Texts};
 use crate::waste::Watched;
 use crate::writer::Scribe;
@@ -71,11 +72,29 @@ impl Refusal {
 pub(crate) struct LiveSession {
     pub(crate) row: Session,
     entropy: Entropy,
+    /// The names of all its steps, where it began in this process and has not too many.
+    steps: Option<Vec<TraceId>>,
 }
 
 impl LiveSession {
+    /// More names than these are not kept: 2 kB for each session.
+    const MAX_STEPS: usize = 128;
+
     fn new(row: Session) -> Self {
-        Self { row, entropy: Entropy::default() }
+        Self { row, entropy: Entropy::default(), steps: None }
+    }
+
+    /// Whether it has no step of this name, as far as that is known without asking. Its first step is always asked for: the
+    /// run may have had another session before.
+    pub(crate) fn surely_lacks(&self, step: TraceId) -> bool {
+        self.steps.as_ref().is_some_and(|steps| !steps.is_empty() && !steps.contains(&step))
+    }
+
+    fn add_step(&mut self, step: TraceId) {
+        self.steps = self.steps.take().filter(|steps| steps.len() < Self::MAX_STEPS);
+        if let Some(steps) = &mut self.steps {
+            steps.push(step);
+        }
     }
 }
 
@@ -83,7 +102,7 @@ impl LiveSession {
 pub(crate) struct Place {
     tenant: i64,
     session: i64,
-    above: Option<KnownStep>,
+    above: Option<Arc<KnownStep>>,
     /// Steps that waited for it.
     children: Vec<KnownStep>,
 }
@@ -116,10 +135,11 @@ impl Scribe<'_> {
         let Arrival { tenant: tenant_name, session, log } = arrival;
         let tenant = self.store.tenant(&tenant_name)?;
         if let Some(known) = self.store.step(tenant, log.meta.trace_id)? {
-            if !is_same(&known, &log) {
+            let kept = self.store.said(&known)?;
+            if !is_same(&kept, &log) {
                 return Ok(Err(Refusal::Conflict));
             }
-            return self.repeat(&known).map(Ok);
+            return self.repeat(&known, kept).map(Ok);
         }
         let place = match self.place(tenant, &tenant_name, session, &log)? {
             Ok(place) => place,
@@ -159,7 +179,7 @@ impl Scribe<'_> {
         };
         let named = log.meta.session_id.clone().or(session);
         let session =
-            self.session_for(tenant, tenant_name, named, &log.meta, above.as_ref(), !children.is_empty())?;
+            self.session_for(tenant, tenant_name, named, &log.meta, above.as_deref(), !children.is_empty())?;
         for child in &children {
             self.adopt(child, trace, session)?;
         }
@@ -174,23 +194,33 @@ impl Scribe<'_> {
         &mut self,
         place: Place,
         tenant_name: &Arc<str>,
-        mut log: DecisionLog,
+        log: DecisionLog,
         open: bool,
         tells: bool,
     ) -> Stored<(String, String)> {
         let Place { tenant, session: id, above, children } = place;
         let (trace, parent) = (log.meta.trace_id, log.meta.parent_step_id);
-        let content = log.content();
-        let original = log.clone();
+        // Nobody sends a gateway's own logs twice, so what they were is not looked at.
+        let content = tells.then(|| log.content());
+        let content = content.as_ref().map_or(&[][..], |content| content.as_bytes());
         let reported = log.cognition.entropy_score;
-        redact(&mut log, self.shared.keep_prompts);
+        let kept = redacted(&log, self.shared.keep_prompts);
+        // Detectors see what was really said.
+        let (mut log, original) = match kept {
+            Some(kept) => (kept, Some(log)),
+            None => (log, None),
+        };
         // A call that a gateway refused was never made: it is no decision of the agent's that could be a new one.
         let counts = !open && (tells || log.action.status != Status::Skipped);
         let reading = if counts { Some(self.score(id, &log, reported)?) } else { None };
         log.cognition.entropy_score = reading.as_ref().map(|reading| reading.score);
         // The severity of a log is that of its score; what else was found is the session's.
         let level = reading.as_ref().map_or("normal", |reading| reading.level.as_str());
-        let watched = if counts { self.observe(id, i64::MAX, &original, tells)? } else { Watched::default() };
+        let watched = if counts {
+            self.observe(id, i64::MAX, original.as_ref().unwrap_or(&log), tells)?
+        } else {
+            Watched::default()
+        };
 
         let now = self.now;
         let (agent, at) = (log.identity.agent_id.as_str(), log.meta.timestamp.millis());
@@ -214,6 +244,9 @@ impl Scribe<'_> {
             cluster.clone_into(&mut row.cluster);
         }
         let cost = row.add_cost(cumulative);
+        if watched.is_wasted() {
+            row.waste(tokens, cost);
+        }
         let (name, number) = (row.name.clone(), row.steps);
 
         let text = serde_json::to_string(&log).unwrap_or_default();
@@ -236,31 +269,37 @@ impl Scribe<'_> {
             tokens,
             cost,
             cumulative,
-            content: content.as_bytes(),
+            content,
             log: &text,
+            wasted: watched.is_wasted(),
             number,
             texts: texts(&log, &reasoning),
         };
-        let stored = self.store.add_step(&step)?;
+        let Some(stored) = self.store.add_step(&step)? else {
+            // Somebody has given a step of another session the name that this one was to have.
+            return Ok((level.to_owned(), text));
+        };
+        self.live(id)?.add_step(trace);
         if step.waiting {
             self.shared.wait_for_parent(now, tenant_name, &name, trace);
         }
         self.shared.rates.stepped(now, tenant_name, cost);
-        self.hand_offs(&step, above.as_ref(), &children)?;
+        self.hand_offs(&step, above.as_deref(), &children)?;
         self.tell_graph(tenant_name, &name, &log, &step, &children);
         if let Some(reading) = &reading {
             self.tell_entropy(tenant_name, &name, id, &log, reported, reading)?;
             self.note_found(id, (stored, number), &watched, tells)?;
         } else {
-            self.leave_round(id, &original, tells)?;
-            if open {
-                self.remember_open(id, original, text.len());
-            }
+            self.leave_round(id, original.as_ref().unwrap_or(&log), tells)?;
         }
         if log.is_terminal() {
             self.end(id, tells)?;
         }
-        Ok((level.to_owned(), text))
+        let level = level.to_owned();
+        if open {
+            self.remember_open(id, original.unwrap_or(log), text.len());
+        }
+        Ok((level, text))
     }
 
     /// The session of a new step: by its name, its parent's, or one that starts with its root.
@@ -292,11 +331,10 @@ impl Scribe<'_> {
         if let Some(id) = waiting
             && self.live(id)?.row.provisional
         {
+            self.store.rename_session(id, &name)?;
             let row = self.change(id)?;
             (row.name, row.provisional) = (name, provisional);
-            let renamed = row.clone();
-            self.store.forget_places();
-            return self.store.put_session(&renamed);
+            return Ok(id);
         }
         self.new_session(tenant, tenant_name, &name, provisional)
     }
@@ -312,7 +350,7 @@ impl Scribe<'_> {
         session.provisional = provisional;
         session.id = self.store.put_session(&session)?;
         let id = session.id;
-        self.live.put(id, LiveSession::new(session));
+        self.live.put(id, LiveSession { steps: Some(Vec::new()), ..LiveSession::new(session) });
         Ok(id)
     }
 
@@ -375,9 +413,7 @@ impl Scribe<'_> {
 
     /// A session that is written with this batch.
     pub(crate) fn change(&mut self, id: i64) -> Stored<&mut Session> {
-        if !self.changed.contains(&id) {
-            self.changed.push(id);
-        }
+        self.changed.insert(id);
         Ok(&mut self.live(id)?.row)
     }
 
@@ -428,28 +464,24 @@ impl Scribe<'_> {
         step: &NewStep<'_>,
         children: &[KnownStep],
     ) {
-        let mut edges = Vec::new();
-        if let Some(parent) = step.parent.filter(|_| !step.waiting) {
-            edges.push(json!({ "from": parent, "to": step.trace, "count": 1 }));
-        }
-        edges.extend(
-            children.iter().map(|child| json!({ "from": step.trace, "to": child.trace, "count": 1 })),
-        );
-        let node = json!({
-            "trace_id": step.trace,
-            "parent_step_id": step.parent,
-            "agent_id": step.agent,
-            "intent": start_of(&log.cognition.intent, MAX_INTENT),
-            "tool_call": step.tool,
-            "status": step.status,
-            "entropy_score": log.cognition.entropy_score,
-            "severity": step.level,
-            "step": step.number,
-            "orphan": false,
-            "count": 1,
-        });
-        let body = json!({ "event_type": "graph", "session_id": session, "node": node, "edges": edges });
-        self.tell(Topic::Graph, "graph", tenant, body);
+        let above = step.parent.filter(|_| !step.waiting).map(|from| Edge { from, to: step.trace, count: 1 });
+        let below = children.iter().map(|child| Edge { from: step.trace, to: child.trace, count: 1 });
+        let node = NewNode {
+            trace_id: step.trace,
+            parent_step_id: step.parent,
+            agent_id: step.agent,
+            intent: start_of(&log.cognition.intent, MAX_INTENT),
+            tool_call: step.tool,
+            status: step.status,
+            entropy_score: log.cognition.entropy_score,
+            severity: step.level,
+            step: step.number,
+            orphan: false,
+            count: 1,
+        };
+        let edges = above.into_iter().chain(below).collect();
+        let grown = Grown { event_type: "graph", session_id: session, node, edges };
+        self.tell(Topic::Graph, "graph", tenant, &grown);
     }
 
     /// What the agent must obey now. An order is told once.
@@ -469,11 +501,16 @@ impl Scribe<'_> {
                 continue;
             }
             let paused = self.pause_of(id).is_some();
-            let row = self.live(id)?.row.clone();
-            self.store.put_session(&row)?;
-            let mut body = row.summary(paused, self.now);
-            body["event_type"] = "session".into();
-            self.tell(Topic::Sessions, "session", &Arc::from(row.tenant_name.as_str()), body);
+            self.live(id)?;
+            let Some(LiveSession { row, .. }) = self.live.peek(&id) else { continue };
+            self.store.put_session(row)?;
+            self.drafts.push(Draft {
+                topic: Topic::Sessions,
+                kind: "session",
+                tenant: Some(row.tenant_name.as_str().into()),
+                body: body(&row.told(paused, self.now)),
+                order: None,
+            });
             if row.ended {
                 self.live.pop(&id);
                 self.watches.pop(&id);
@@ -482,8 +519,15 @@ impl Scribe<'_> {
         Ok(())
     }
 
-    pub(crate) fn tell(&mut self, topic: Topic, kind: &'static str, tenant: &Arc<str>, body: Value) {
-        self.drafts.push(Draft { topic, kind, tenant: Some(Arc::clone(tenant)), body, order: None });
+    pub(crate) fn tell(
+        &mut self,
+        topic: Topic,
+        kind: &'static str,
+        tenant: &Arc<str>,
+        said: &impl Serialize,
+    ) {
+        let tenant = Some(Arc::clone(tenant));
+        self.drafts.push(Draft { topic, kind, tenant, body: body(said), order: None });
     }
 }
 

@@ -195,14 +195,17 @@ impl Observatory {
         Ok(Self { shared, readers, streams, leaving: watch::Sender::new(false), writer })
     }
 
-    /// Hands work to the writer without waiting; what finds no room is counted.
+    /// Hands work to the writer without waiting, which notes so much; what finds no room is counted. `relied_on` says
+    /// whether it has to survive a loss of power.
     pub(crate) fn hand_over(
         &self,
+        count: usize,
+        relied_on: bool,
         work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
     ) -> bool {
-        let taken = self.writer.note(work);
+        let taken = self.writer.note(count, relied_on, work);
         if !taken {
-            self.shared.health.count_dropped();
+            self.shared.health.count_dropped(count as u64);
         }
         taken
     }
@@ -268,14 +271,14 @@ impl Observatory {
     pub fn refused(&self, tenant: &Arc<str>, payload: &[u8], rejection: &Rejection) {
         let (tenant, sha256, answer) = (Arc::clone(tenant), sha256(payload), rejection.answer());
         let agent = sender_of(payload);
-        self.hand_over(move |scribe| {
+        self.hand_over(1, false, move |scribe| {
             scribe.store.add_violation(scribe.now, &tenant, &agent, &sha256, &answer)?;
             let agent = Some(agent).filter(|agent| !agent.is_empty());
             let body = json!({
                 "event_type": "violation", "agent_id": agent, "payload_sha256": sha256, "error": answer["error"],
                 "violations": answer["violations"],
             });
-            scribe.tell(Topic::Violations, "violation", &tenant, body);
+            scribe.tell(Topic::Violations, "violation", &tenant, &body);
             Ok(())
         });
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::audit::{self, Deed, sha256};
 use crate::error::Stored;
-use crate::events::{Draft, Topic};
+use crate::events::{Draft, Topic, body};
 use crate::hitl::{Order, OrderGiven, Pause};
 use crate::writer::Scribe;
 
@@ -111,7 +111,7 @@ impl Scribe<'_> {
             after: Some(sha256(format!("{state}\n{content}").as_bytes())),
         };
         self.audit(deed)?;
-        let body = json!({
+        let told = json!({
             "event_type": "hitl", "session_id": row.name, "order": order.name(), "operator": operator,
             "state": state, "reason": reason,
         });
@@ -127,7 +127,7 @@ impl Scribe<'_> {
             topic: Topic::Hitl,
             kind: "hitl",
             tenant: Some(Arc::from(row.tenant_name)),
-            body,
+            body: body(&told),
             order: Some(given.clone()),
         });
         if before != state {

@@ -69,7 +69,7 @@ impl Postgres {
     /// Connects for writing, and brings the database up to date.
     pub(crate) fn open(url: &str) -> Stored<Self> {
         let mut postgres = Self::at(url, Role::Writer)?;
-        postgres.begin()?;
+        postgres.begin(true)?;
         let migrated = postgres.migrate();
         match migrated {
             Ok(()) => postgres.commit()?,
@@ -149,7 +149,7 @@ impl Postgres {
 }
 
 impl Database for Postgres {
-    fn begin(&mut self) -> Stored<()> {
+    fn begin(&mut self, _relied_on: bool) -> Stored<()> {
         self.link()?;
         self.in_transaction = true;
         self.batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})"))
@@ -178,10 +178,9 @@ impl Database for Postgres {
         self.ask(|link| link.execute(sql, values))
     }
 
-    fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<i64> {
+    fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Option<i64>> {
         let rows = self.query(&format!("{sql} RETURNING id"), values)?;
-        let row = rows.first().ok_or_else(|| StoreError::Other("a new row has no id".to_owned()))?;
-        row.int(0)
+        rows.first().map(|row| row.int(0)).transpose()
     }
 
     fn query(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Vec<Row>> {

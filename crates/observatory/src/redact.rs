@@ -1,13 +1,57 @@
 //! What of a log may be kept: no credentials, and no words at all where that is asked for.
 
+use std::borrow::Cow;
+
 use loopbreaker_record::DecisionLog;
 use loopbreaker_telemetry::mask;
 use serde_json::Value;
 
 use crate::audit::sha256;
 
+/// The log as it may be kept, where that is another than it is: masking seldom changes anything.
+pub(crate) fn redacted(log: &DecisionLog, keep_prompts: bool) -> Option<DecisionLog> {
+    if keep_prompts && is_harmless(log) {
+        return None;
+    }
+    let mut kept = log.clone();
+    redact(&mut kept, keep_prompts);
+    Some(kept)
+}
+
+/// Whether no credential stands in a log.
+fn is_harmless(log: &DecisionLog) -> bool {
+    let DecisionLog { meta, identity, cognition, action, state_delta, extensions, .. } = log;
+    let single = [
+        Some(&identity.agent_id),
+        Some(&identity.agent_type),
+        meta.cluster_id.as_ref(),
+        Some(&cognition.intent),
+        cognition.strategy_used.as_ref(),
+        action.tool_call.as_ref(),
+        action.tool_input.as_ref(),
+        action.tool_output_summary.as_ref(),
+    ];
+    let memory = state_delta.as_ref().and_then(|delta| delta.added_to_memory.as_ref());
+    let lists = [cognition.reasoning_chain.as_ref(), memory];
+    single.into_iter().flatten().chain(lists.into_iter().flatten().flatten()).all(|text| is_plain(text))
+        && extensions.iter().all(|(name, value)| is_plain(name) && is_plain_value(value))
+}
+
+fn is_plain(text: &str) -> bool {
+    matches!(mask(text), Cow::Borrowed(_))
+}
+
+fn is_plain_value(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_plain(text),
+        Value::Array(members) => members.iter().all(is_plain_value),
+        Value::Object(fields) => fields.values().all(is_plain_value),
+        _ => true,
+    }
+}
+
 /// Masks credentials everywhere in a log. Without `keep_prompts`, words become hashes: equal words stay equal.
-pub(crate) fn redact(log: &mut DecisionLog, keep_prompts: bool) {
+fn redact(log: &mut DecisionLog, keep_prompts: bool) {
     let words = |text: &mut String| {
         if keep_prompts { mask_in(text) } else { hash_in(text) }
     };
@@ -51,7 +95,7 @@ fn redact_value(value: &mut Value, words: &impl Fn(&mut String)) {
 }
 
 fn mask_in(text: &mut String) {
-    if let std::borrow::Cow::Owned(masked) = mask(text) {
+    if let Cow::Owned(masked) = mask(text) {
         *text = masked;
     }
 }
@@ -65,9 +109,9 @@ fn hash_in(text: &mut String) {
 #[cfg(test)]
 mod tests {
     use loopbreaker_record::{DecisionLog, Moment, Status, TraceId};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::redact;
+    use super::redacted;
 
     fn log() -> DecisionLog {
         DecisionLog::builder("a", "coder", "2.0.0")
@@ -83,8 +127,7 @@ mod tests {
 
     #[test]
     fn no_credential_is_kept_wherever_it_stands() {
-        let mut log = log();
-        redact(&mut log, true);
+        let log = redacted(&log(), true).unwrap();
         let text = serde_json::to_string(&log).unwrap();
         for secret in ["abcdef0123456789", "abcdefghijklmnop", "IOSFODNN7EXAMPLE", "0123456789abcdefABCDEF"] {
             assert!(!text.contains(secret), "{text}");
@@ -92,11 +135,49 @@ mod tests {
         assert_eq!(log.cognition.intent, "use sk-***");
     }
 
+    /// The places of all texts in a log that may be any.
+    fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                fields.iter().for_each(|(name, field)| places(field, &format!("{at}/{name}"), found));
+            }
+            Value::Array(members) => {
+                (0..)
+                    .zip(members)
+                    .for_each(|(index, member)| places(member, &format!("{at}/{index}"), found));
+            }
+            Value::String(_) => found.push(at.to_owned()),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn one_credential_in_any_text_is_enough_to_be_masked() {
+        let mut harmless = log();
+        harmless.cognition.strategy_used = Some("ReAct".to_owned());
+        harmless.meta.cluster_id = Some("eu".to_owned());
+        harmless = redacted(&harmless, true).unwrap();
+        assert_eq!(redacted(&harmless, true), None);
+        let harmless = serde_json::to_value(&harmless).unwrap();
+        let mut all = Vec::new();
+        places(&harmless, "", &mut all);
+        assert!(all.len() > 10, "{all:?}");
+        for place in all {
+            let mut log = harmless.clone();
+            *log.pointer_mut(&place).unwrap() = "sk-abcdef0123456789".into();
+            let Ok(log) = serde_json::from_value::<DecisionLog>(log) else { continue };
+            if place == "/identity/capability_version" {
+                // A version is checked before it comes here.
+                continue;
+            }
+            let kept = redacted(&log, true).unwrap_or_else(|| panic!("{place} was taken for harmless"));
+            assert!(!serde_json::to_string(&kept).unwrap().contains("abcdef0123456789"), "{place}");
+        }
+    }
+
     #[test]
     fn without_prompts_words_become_hashes_and_names_stay() {
-        let (mut one, mut other) = (log(), log());
-        redact(&mut one, false);
-        redact(&mut other, false);
+        let (one, other) = (redacted(&log(), false).unwrap(), redacted(&log(), false).unwrap());
         assert!(one.cognition.intent.starts_with("sha256:"));
         assert_eq!(one.cognition.intent, other.cognition.intent);
         assert_eq!(one.action.tool_call.as_deref(), Some("curl"));

@@ -101,7 +101,8 @@ impl Scribe<'_> {
         let Some(step) = step.filter(|step| step.session == session.id) else {
             return Ok(Err(OrderRefused::Unknown));
         };
-        let Ok(log) = serde_json::from_str::<DecisionLog>(&step.log) else {
+        let said = self.store.said(&step)?;
+        let Ok(log) = serde_json::from_str::<DecisionLog>(&said.log) else {
             return Ok(Err(OrderRefused::Unknown));
         };
         if content.is_some() && self.live(session.id)?.row.marks.history_elsewhere {

@@ -1,7 +1,8 @@
 //! What is known of one session, and how it is shown.
 
 use loopbreaker_record::Moment;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::concern::worse;
 use crate::store::{Marks, Session};
@@ -132,35 +133,69 @@ impl Session {
 
     /// The session as lists and its own page show it.
     pub(crate) fn shown(&self, paused: bool, now: i64) -> Value {
-        let mut shown = self.summary(paused, now);
+        let mut shown = serde_json::to_value(self.summary(paused, now)).unwrap_or_default();
         shown["entropy_history"] = self.marks.recent.as_slice().into();
         shown
     }
 
     /// The session as events tell it.
-    pub(crate) fn summary(&self, paused: bool, now: i64) -> Value {
-        json!({
-            "session_id": self.name,
-            "tenant": self.tenant_name,
-            "agents": self.agents,
-            "state": self.state(paused, now),
-            "entropy_score": self.entropy,
-            "loop_score": self.loop_score,
-            "steps": self.steps,
-            "tokens": self.tokens,
-            "cost_usd": nine_decimals(self.cost),
-            "wasted": {
-                "steps": self.wasted.steps, "tokens": self.wasted.tokens,
-                "cost_usd": nine_decimals(self.wasted.cost_usd),
-            },
-            "alert": self.marks.alert.as_ref().filter(|_| !self.is_silent(now)),
-            "last_verdict": self.marks.verdict.as_ref().map(|verdict| &verdict["action"]),
-            "verdict": self.marks.verdict,
-            "cluster_id": self.cluster,
-            "started_at": Moment::from_millis(self.started_at).as_str(),
-            "last_at": Moment::from_millis(self.last_at).as_str(),
-        })
+    pub(crate) fn told(&self, paused: bool, now: i64) -> Summary<'_> {
+        Summary { event_type: Some("session"), ..self.summary(paused, now) }
     }
+
+    fn summary(&self, paused: bool, now: i64) -> Summary<'_> {
+        let Wasted { steps, tokens, cost_usd } = self.wasted;
+        Summary {
+            event_type: None,
+            session_id: &self.name,
+            tenant: &self.tenant_name,
+            agents: &self.agents,
+            state: self.state(paused, now),
+            entropy_score: self.entropy,
+            loop_score: self.loop_score,
+            steps: self.steps,
+            tokens: self.tokens,
+            cost_usd: nine_decimals(self.cost),
+            wasted: Burned { steps, tokens, cost_usd: nine_decimals(cost_usd) },
+            alert: self.marks.alert.as_ref().filter(|_| !self.is_silent(now)),
+            last_verdict: self.marks.verdict.as_ref().map(|verdict| &verdict["action"]),
+            verdict: self.marks.verdict.as_ref(),
+            cluster_id: &self.cluster,
+            started_at: Moment::from_millis(self.started_at),
+            last_at: Moment::from_millis(self.last_at),
+        }
+    }
+}
+
+/// What is shown of a session.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_type: Option<&'static str>,
+    session_id: &'a str,
+    tenant: &'a str,
+    agents: &'a [String],
+    state: &'a str,
+    entropy_score: f64,
+    loop_score: f64,
+    steps: u64,
+    tokens: u64,
+    cost_usd: f64,
+    wasted: Burned,
+    alert: Option<&'a Value>,
+    last_verdict: Option<&'a Value>,
+    verdict: Option<&'a Value>,
+    cluster_id: &'a str,
+    started_at: Moment,
+    last_at: Moment,
+}
+
+/// What redundant repeats burned.
+#[derive(Debug, Serialize)]
+struct Burned {
+    steps: usize,
+    tokens: u64,
+    cost_usd: f64,
 }
 
 /// An agent that did nothing for so long is dead, and its sessions are in no loop any more.

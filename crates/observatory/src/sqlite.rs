@@ -16,16 +16,19 @@ use lock::Lock;
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     db: Connection,
+    /// Whether each commit waits for the disk.
+    syncs: bool,
     /// Held by the one who writes. It is given back after the connection is closed.
     _lock: Option<Lock>,
 }
 
 /// What has to be done to a database, in order; its `user_version` says how far it is.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("sqlite/schema.sql"),
     include_str!("sqlite/version-2.sql"),
     include_str!("sqlite/version-3.sql"),
     include_str!("sqlite/version-4.sql"),
+    include_str!("sqlite/version-5.sql"),
 ];
 /// Longer than any commit of ours takes, shorter than anybody likes to wait.
 const BUSY: Duration = Duration::from_secs(2);
@@ -55,7 +58,7 @@ impl Sqlite {
         // it has changed since, and half as much is left of the log of changes afterwards.
         db.pragma_update(None, "wal_autocheckpoint", 8_192)?;
         db.pragma_update(None, "journal_size_limit", 64 << 20)?;
-        let mut sqlite = Self { db, _lock: None };
+        let mut sqlite = Self { db, syncs: true, _lock: None };
         sqlite.migrate()?;
         Ok(sqlite)
     }
@@ -66,7 +69,7 @@ impl Sqlite {
         db.busy_timeout(BUSY)?;
         db.set_prepared_statement_cache_capacity(64);
         db.pragma_update(None, "query_only", "ON")?;
-        Ok(Self { db, _lock: None })
+        Ok(Self { db, syncs: true, _lock: None })
     }
 
     fn migrate(&mut self) -> Stored<()> {
@@ -102,7 +105,12 @@ fn make_private(path: &Path) -> Stored<()> {
 }
 
 impl Database for Sqlite {
-    fn begin(&mut self) -> Stored<()> {
+    fn begin(&mut self, relied_on: bool) -> Stored<()> {
+        if self.syncs != relied_on {
+            // The next commit that syncs takes those before it along.
+            self.db.pragma_update(None, "synchronous", if relied_on { "FULL" } else { "NORMAL" })?;
+            self.syncs = relied_on;
+        }
         self.execute("BEGIN IMMEDIATE", &[]).map(drop)
     }
 
@@ -121,10 +129,10 @@ impl Database for Sqlite {
         Ok(self.db.prepare_cached(sql)?.execute(params_from_iter(values))? as u64)
     }
 
-    fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<i64> {
+    fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Option<i64>> {
         // With `RETURNING` every page that the statement touches would be copied before.
-        self.execute(sql, values)?;
-        Ok(self.db.last_insert_rowid())
+        let made = self.execute(sql, values)?;
+        Ok((made > 0).then(|| self.db.last_insert_rowid()))
     }
 
     fn query(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Vec<Row>> {

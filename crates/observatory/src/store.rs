@@ -1,5 +1,6 @@
 //! What is kept, and how it is asked for: the same statements for every database.
 
+mod agents;
 mod findings;
 mod forget;
 mod kept;
@@ -24,7 +25,8 @@ use serde_json::Value;
 
 use crate::concern::Concern;
 use crate::database::{Database, Param, Row};
-use crate::error::Stored;
+use crate::error::{StoreError, Stored};
+use agents::Tallies;
 use known::Known;
 use words::Words;
 
@@ -33,22 +35,26 @@ pub(crate) struct Store {
     db: Box<dyn Database>,
     /// Steps whose words are not in the index yet.
     words: Words,
+    /// What agents have done in this transaction.
+    tallies: Tallies,
     /// What need not be asked for again, from the first transaction on.
     known: Option<Known>,
 }
 
 impl Store {
     pub(crate) fn new(db: impl Database + 'static) -> Self {
-        Self { db: Box::new(db), words: Words::default(), known: None }
+        Self { db: Box::new(db), words: Words::default(), tallies: Tallies::default(), known: None }
     }
 
-    pub(crate) fn begin(&mut self) -> Stored<()> {
-        self.db.begin()?;
+    /// Starts a transaction; `relied_on` says whether somebody is told that it is written.
+    pub(crate) fn begin(&mut self, relied_on: bool) -> Stored<()> {
+        self.db.begin(relied_on)?;
         self.known.get_or_insert_default();
         self.recall_words()
     }
 
     pub(crate) fn commit(&mut self) -> Stored<()> {
+        self.put_tallies()?;
         if self.words_are_due() {
             self.index_words()?;
         }
@@ -57,6 +63,7 @@ impl Store {
 
     pub(crate) fn rollback(&mut self) {
         self.words.forget();
+        self.tallies.forget();
         // What it knew may have been thought in this transaction only.
         self.known = None;
         self.db.rollback();
@@ -71,6 +78,11 @@ impl Store {
 
     fn execute(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<u64> {
         self.db.execute(sql, values)
+    }
+
+    /// Makes a row that cannot be there already; says its id.
+    fn insert(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<i64> {
+        self.db.insert(sql, values)?.ok_or_else(|| StoreError::Other("a new row has no id".to_owned()))
     }
 
     /// The first row.
@@ -117,12 +129,19 @@ pub(crate) struct KnownStep {
     pub(crate) trace: TraceId,
     pub(crate) session: i64,
     pub(crate) agent: String,
+    pub(crate) cluster: String,
     pub(crate) at: i64,
     pub(crate) level: String,
     /// Its result has not come.
     pub(crate) open: bool,
     /// Its place in its session, from 1 on.
     pub(crate) number: u64,
+}
+
+/// What a stored step says.
+#[derive(Debug)]
+pub(crate) struct Said {
+    /// Names what its agent sent; empty where a gateway wrote it.
     pub(crate) content: Vec<u8>,
     pub(crate) log: String,
 }
@@ -156,8 +175,11 @@ pub(crate) struct NewStep<'a> {
     pub(crate) tokens: u64,
     pub(crate) cost: f64,
     pub(crate) cumulative: Option<f64>,
+    /// Names what its agent sent; empty where a gateway wrote it.
     pub(crate) content: &'a [u8],
     pub(crate) log: &'a str,
+    /// It is a redundant repeat.
+    pub(crate) wasted: bool,
     /// Its place in its session, from 1 on.
     pub(crate) number: u64,
     /// What can be searched for.
@@ -182,6 +204,13 @@ pub(crate) struct Texts<'a> {
     pub(crate) tool: &'a str,
     pub(crate) input: &'a str,
     pub(crate) output: &'a str,
+}
+
+impl<'a> Texts<'a> {
+    /// All of them, in the order of the index.
+    const fn all(&self) -> [&'a str; 5] {
+        [self.intent, self.reasoning, self.tool, self.input, self.output]
+    }
 }
 
 /// One session as it is kept.

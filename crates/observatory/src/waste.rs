@@ -39,9 +39,16 @@ pub(crate) struct Watched {
     pub(crate) findings: Vec<Finding>,
     /// It is a call that was made: without a finding, it is progress.
     pub(crate) is_judged: bool,
+    /// The steps that were redundant repeats and are not marked as such, by their places in the store.
+    wasted: Vec<i64>,
 }
 
 impl Watched {
+    /// Whether the step itself is one of them, which has no place yet.
+    pub(crate) fn is_wasted(&self) -> bool {
+        self.wasted.contains(&0)
+    }
+
     /// `loop`, `warning` or `normal`.
     pub(crate) fn level(&self) -> &'static str {
         level_of(&self.findings)
@@ -152,8 +159,11 @@ impl Watch {
         self.steps.get(index.checked_sub(self.before)?).copied().flatten()
     }
 
-    /// Those of some steps that were not marked before, which they are from now on.
-    fn mark(&mut self, steps: impl Iterator<Item = usize>) -> Vec<i64> {
+    /// The steps that loops have repeated in vain and that were not marked before, which they are from now on.
+    fn mark(&mut self, findings: &[Finding]) -> Vec<i64> {
+        let loops = findings.iter().filter(|finding| finding.severity == Severity::Loop);
+        // All but the first occurrence.
+        let steps = loops.flat_map(|finding| finding.evidence.iter().copied().skip(finding.period));
         let places = steps.filter_map(|index| index.checked_sub(self.before));
         let mut new = Vec::new();
         for place in places {
@@ -266,11 +276,13 @@ impl Scribe<'_> {
         let Some(watch) = self.watches.get_mut(&session) else { return Ok(Watched::default()) };
         let has_run = matches!(log.action.status, Status::Success | Status::Failure);
         let is_judged = calls(log) && has_run && !is_blank(log);
-        Ok(Watched { findings: watch.observe(log, tells), is_judged })
+        let findings = watch.observe(log, tells);
+        let wasted = watch.mark(&findings);
+        Ok(Watched { findings, is_judged, wasted })
     }
 
-    /// What was found with a step that is stored by now: what it repeats in vain is marked, and what that amounts to is
-    /// told where nobody else does.
+    /// What was found with a step that is stored by now: what it shows to have been in vain is marked, and what that
+    /// amounts to is told where nobody else does.
     pub(crate) fn note_found(
         &mut self,
         session: i64,
@@ -281,7 +293,8 @@ impl Scribe<'_> {
         if let Some(watch) = self.watches.get_mut(&session) {
             watch.stored(step, number);
         }
-        self.note_waste(session, &watched.findings, tells)
+        self.note_waste(session, watched.wasted.iter().copied().filter(|step| *step != 0))?;
+        self.tell_found(session, &watched.findings, tells)
     }
 
     /// A step that is not looked at, since it has no result yet or was refused: what it does not stand beside is over.
@@ -298,26 +311,28 @@ impl Scribe<'_> {
     pub(crate) fn end_round(&mut self, session: i64, tells: bool) -> Stored<()> {
         let Some(watch) = self.watches.get_mut(&session) else { return Ok(()) };
         let findings = watch.end_round();
-        self.note_waste(session, &findings, tells)
+        let wasted = watch.mark(&findings);
+        self.note_waste(session, wasted.into_iter())?;
+        self.tell_found(session, &findings, tells)
     }
 
-    fn note_waste(&mut self, session: i64, findings: &[Finding], tells: bool) -> Stored<()> {
+    /// Marks steps as redundant repeats, and adds up what they burned.
+    pub(crate) fn note_waste(&mut self, session: i64, steps: impl Iterator<Item = i64>) -> Stored<()> {
+        for step in steps {
+            if let Some((tokens, cost)) = self.store.mark_wasted(step)? {
+                self.change(session)?.waste(tokens, cost);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_found(&mut self, session: i64, findings: &[Finding], tells: bool) -> Stored<()> {
         let Some(watch) = self.watches.get_mut(&session) else { return Ok(()) };
-        let mut wasted = Vec::new();
         let mut told = Vec::new();
         for finding in findings {
-            if finding.severity == Severity::Loop {
-                // All but the first occurrence.
-                wasted.extend(watch.mark(finding.evidence.iter().copied().skip(finding.period)));
-            }
             let news = watch.is_news(finding);
             if tells {
                 told.push((news, watch.named(finding)));
-            }
-        }
-        for step in wasted {
-            if let Some((tokens, cost)) = self.store.mark_wasted(step)? {
-                self.change(session)?.waste(tokens, cost);
             }
         }
         for (news, finding) in told {
@@ -333,7 +348,7 @@ impl Scribe<'_> {
         let row = &self.live(session)?.row;
         let (tenant, name) = (row.tenant_name.as_str().into(), row.name.clone());
         let body = json!({ "event_type": "finding", "session_id": name, "finding": finding });
-        self.tell(Topic::Findings, "finding", &tenant, body);
+        self.tell(Topic::Findings, "finding", &tenant, &body);
         Ok(())
     }
 }

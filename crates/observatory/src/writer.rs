@@ -1,6 +1,6 @@
 //! The one thread that writes: whatever waits is done in one transaction, and answered after its commit.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -41,6 +41,10 @@ type Effect = Box<dyn FnOnce() + Send>;
 
 struct Envelope {
     job: Job,
+    /// How much is noted with it.
+    count: usize,
+    /// Whether somebody is told that it is written.
+    relied_on: bool,
     /// Its place in the queue; our own chores have none.
     place: Option<OwnedSemaphorePermit>,
     /// Where whoever waits for it finds why it failed.
@@ -62,8 +66,8 @@ pub(crate) struct Scribe<'a> {
     pub(crate) drafts: Vec<Draft>,
     /// What else to do then, before anybody is answered.
     pub(crate) effects: Vec<Effect>,
-    /// Sessions that are written at the end of the batch.
-    pub(crate) changed: Vec<i64>,
+    /// Sessions that are written at the end of the batch, in the order in which they stand in the database.
+    pub(crate) changed: BTreeSet<i64>,
     /// Sessions that became part of others with this batch.
     pub(crate) merged: Vec<i64>,
     /// Pauses that begin or end with this batch.
@@ -77,8 +81,8 @@ pub(crate) struct Scribe<'a> {
 const MAX_LIVE: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 /// Sessions whose last calls are kept in memory, at up to 30 kB each.
 const MAX_WATCHED: NonZeroUsize = NonZeroUsize::new(2_048).unwrap();
-/// Jobs of one transaction: far below the number of live sessions, so none is evicted before it is written.
-const MAX_BATCH: usize = 512;
+/// What one transaction notes: far below the number of live sessions, so none is evicted before it is written.
+const MAX_BATCH: usize = 1_024;
 /// Jobs that may wait. Beyond that, callers wait.
 const MAX_WAITING: usize = 8_192;
 /// Notes that may wait. Beyond that, they are dropped and counted.
@@ -139,7 +143,8 @@ impl Writer {
             Err(error) => Err((error, Box::new(move || drop(reply)))),
         });
         let reason = Reason::default();
-        self.send(Envelope { job, place: Some(permit), reason: Some(Arc::clone(&reason)) })?;
+        let (place, told) = (Some(permit), Some(Arc::clone(&reason)));
+        self.send(Envelope { job, count: 1, relied_on: true, place, reason: told })?;
         Ok(Pending {
             answer,
             reason,
@@ -148,10 +153,17 @@ impl Writer {
         })
     }
 
-    /// Does work some time soon if there is a place for it, and tells nobody.
-    pub(crate) fn note(&self, work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static) -> bool {
-        let Ok(permit) = Arc::clone(&self.notes).try_acquire_owned() else { return false };
-        self.send(Envelope { job: unanswered(work), place: Some(permit), reason: None }).is_ok()
+    /// Does work some time soon if there are places for all that it notes, and tells nobody.
+    pub(crate) fn note(
+        &self,
+        count: usize,
+        relied_on: bool,
+        work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
+    ) -> bool {
+        let places = u32::try_from(count).unwrap_or(u32::MAX);
+        let Ok(permit) = Arc::clone(&self.notes).try_acquire_many_owned(places) else { return false };
+        let (job, place) = (unanswered(work), Some(permit));
+        self.send(Envelope { job, count, relied_on, place, reason: None }).is_ok()
     }
 
     /// Does work behind all that waits, whether there is a place for it or not: for the few who end with it.
@@ -159,7 +171,8 @@ impl Writer {
         &self,
         work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
     ) -> bool {
-        self.send(Envelope { job: unanswered(work), place: None, reason: None }).is_ok()
+        let job = unanswered(work);
+        self.send(Envelope { job, count: 0, relied_on: false, place: None, reason: None }).is_ok()
     }
 
     fn send(&self, envelope: Envelope) -> Stored<()> {
@@ -232,9 +245,15 @@ impl Desk {
             match jobs.recv_timeout(TICK) {
                 Ok(first) => {
                     // While one batch is synced to disk the next one gathers, so nobody has to wait for company.
-                    let mut batch: VecDeque<_> =
-                        std::iter::once(first).chain(jobs.try_iter()).take(MAX_BATCH).collect();
-                    hurry(batch.len() == MAX_BATCH);
+                    let mut count = first.count;
+                    let mut batch = VecDeque::from([first]);
+                    while count < MAX_BATCH
+                        && let Ok(next) = jobs.try_recv()
+                    {
+                        count += next.count;
+                        batch.push_back(next);
+                    }
+                    hurry(count >= MAX_BATCH);
                     while !batch.is_empty() {
                         self.commit(&mut batch);
                     }
@@ -255,7 +274,8 @@ impl Desk {
                         scribe.do_chores()?;
                         Ok(())
                     });
-                    self.commit(&mut [Envelope { job, place: None, reason: None }].into());
+                    let chores = Envelope { job, count: 0, relied_on: true, place: None, reason: None };
+                    self.commit(&mut [chores].into());
                 } else if self.store.words_are_due() {
                     self.commit(&mut VecDeque::new());
                 }
@@ -265,7 +285,7 @@ impl Desk {
 
     /// One transaction. Either all that it takes from the batch is committed and answered, or all of the batch fails.
     fn commit(&mut self, batch: &mut VecDeque<Envelope>) {
-        let asked_for = batch.iter().filter(|envelope| envelope.place.is_some()).count() as u64;
+        let asked_for: usize = batch.iter().map(|envelope| envelope.count).sum();
         let reasons: Vec<Reason> = batch.iter().filter_map(|envelope| envelope.reason.clone()).collect();
         let mut replies = Vec::with_capacity(batch.len());
         let worked = catch_unwind(AssertUnwindSafe(|| self.work(batch, &mut replies)));
@@ -297,7 +317,7 @@ impl Desk {
                     // Each batch fails once.
                     drop(reason.set(error.clone()));
                 }
-                self.shared.store_failed(error, asked_for);
+                self.shared.store_failed(error, asked_for as u64);
                 // Whoever waits is answered once the failure is shown.
                 batch.clear();
             }
@@ -309,7 +329,7 @@ impl Desk {
         batch: &mut VecDeque<Envelope>,
         replies: &mut Vec<Effect>,
     ) -> Stored<(Drafts, Vec<Effect>)> {
-        self.store.begin()?;
+        self.store.begin(batch.iter().any(|envelope| envelope.relied_on))?;
         if self.shared.has_others {
             self.catch_up()?;
         }
@@ -321,7 +341,7 @@ impl Desk {
             open: &mut self.open,
             drafts: Vec::new(),
             effects: Vec::new(),
-            changed: Vec::new(),
+            changed: BTreeSet::new(),
             merged: Vec::new(),
             pauses: HashMap::new(),
             told: Vec::new(),

@@ -21,16 +21,18 @@ pub struct TraceId([u8; 16]);
 impl TraceId {
     pub(crate) const PATTERN: &str =
         "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$";
+    const LENGTH: usize = 36;
     const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
     /// The id that is written so; `None` when it is no UUID of version 4.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
-        if text.len() != 36 || Self::HYPHENS.iter().any(|at| text[*at] != b'-') {
+        if text.len() != Self::LENGTH || Self::HYPHENS.iter().any(|at| text[*at] != b'-') {
             return None;
         }
         let mut bytes = [0; 16];
-        let mut digits = (0..36).filter(|at| !Self::HYPHENS.contains(at)).map(|at| text[at]);
+        let mut digits = (0..Self::LENGTH).filter(|at| !Self::HYPHENS.contains(at)).map(|at| text[at]);
         for byte in &mut bytes {
             let mut digit = || char::from(digits.next()?).to_digit(16);
             *byte = (digit()? << 4 | digit()?) as u8;
@@ -65,6 +67,21 @@ impl TraceId {
         Self::from_random_bytes(bytes)
     }
 
+    /// The id as it is written. A name is written several times for each step, so it is done in one piece.
+    fn written(self) -> [u8; Self::LENGTH] {
+        let mut text = [b'-'; Self::LENGTH];
+        let mut at = 0;
+        for byte in self.0 {
+            if Self::HYPHENS.contains(&at) {
+                at += 1;
+            }
+            text[at] = Self::DIGITS[usize::from(byte >> 4)];
+            text[at + 1] = Self::DIGITS[usize::from(byte & 15)];
+            at += 2;
+        }
+        text
+    }
+
     /// The id's bytes.
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
@@ -73,23 +90,19 @@ impl TraceId {
 
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
-        // In one piece: a name is written several times for each step.
-        let mut text = String::with_capacity(36);
-        for (at, byte) in self.0.iter().enumerate() {
-            if matches!(at, 4 | 6 | 8 | 10) {
-                text.push('-');
-            }
-            text.extend([digit(byte >> 4), digit(byte & 15)]);
-        }
-        f.write_str(&text)
+        f.write_str(as_text(&self.written()))
     }
 }
 
 impl Serialize for TraceId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(as_text(&self.written()))
     }
+}
+
+/// Digits and hyphens are text.
+fn as_text(written: &[u8; TraceId::LENGTH]) -> &str {
+    std::str::from_utf8(written).unwrap_or_default()
 }
 
 impl<'de> Deserialize<'de> for TraceId {

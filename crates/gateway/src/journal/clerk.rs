@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loopbreaker::{Action, Outcome};
-use loopbreaker_observatory::{Arrival, Completion, Observatory, Order, Usage, Verdict};
+use loopbreaker_observatory::{Arrival, Completion, Note, Observatory, Order, Usage, Verdict};
 use loopbreaker_record::{Action as Deed, Cognition, DecisionLog, Identity, Meta, Moment, Status, TraceId};
 use loopbreaker_telemetry::mask;
 use lru::LruCache;
@@ -17,11 +17,15 @@ use crate::sessions::SessionKey;
 pub(super) struct Clerk {
     observatory: Arc<Observatory>,
     runs: LruCache<SessionKey, Run>,
+    /// What is noted and not handed over: one by one, each would cost a place in the store's queue.
+    notes: Vec<Note>,
 }
 
 /// What is remembered of one session. Without it nothing is lost but the order of its newest round.
 #[derive(Debug, Default)]
 struct Run {
+    /// Names that no credential stands in.
+    harmless: Option<Names>,
     /// What was said last from outside, which is what the agent is after.
     asked: Option<Box<str>>,
     /// The round of the newest step, the step that led to it, and that step itself.
@@ -40,20 +44,23 @@ struct Run {
 
 impl Clerk {
     const MAX_RUNS: usize = 20_000;
+    /// As many are handed over at once: the store puts a few times as many into one transaction.
+    const MAX_NOTES: usize = 256;
 
     pub(super) fn new(observatory: Arc<Observatory>) -> Self {
         let runs =
             LruCache::new(std::num::NonZero::new(Self::MAX_RUNS).unwrap_or(std::num::NonZero::<usize>::MIN));
-        Self { observatory, runs }
+        Self { observatory, runs, notes: Vec::new() }
     }
 
-    /// Writes an entry down. What finds no room in the store's queue is counted there.
+    /// Writes an entry down; it is handed over with the others of its page.
     pub(super) fn write(&mut self, mut entry: Entry) {
         if let Some(who) = entry.who_mut() {
-            who.hide_credentials();
             let run = self.runs.get_or_insert_mut(who.key, Run::default);
+            run.hide_credentials(who);
             if who.history_elsewhere && !std::mem::replace(&mut run.history_elsewhere, true) {
-                self.observatory.note_history_elsewhere(Arc::clone(&who.tenant), who.session.to_string());
+                let (tenant, session) = (Arc::clone(&who.tenant), who.session.to_string());
+                self.note(Note::HistoryElsewhere { tenant, session });
             }
         }
         match entry {
@@ -66,19 +73,30 @@ impl Clerk {
             Entry::Answered(who, answered) => self.answered(&who, &answered),
             Entry::Refused(who, refused) => self.refused(&who, &refused),
             Entry::Paused(who, session, reason) => {
+                let (tenant, session) = (Arc::clone(&who.tenant), mask(&session).into_owned());
                 let order = Order::Pause { reason };
-                self.observatory.note_order(
-                    Arc::clone(&who.tenant),
-                    mask(&session).into_owned(),
-                    "gateway",
-                    order,
-                );
+                self.note(Note::Ordered { tenant, session, operator: "gateway", order });
             }
             // Whoever asked may have gone.
             Entry::CatchUp(done) => {
+                self.hand_over();
                 self.observatory.flush();
                 done.send(()).ok();
             }
+        }
+    }
+
+    fn note(&mut self, note: impl Into<Note>) {
+        self.notes.push(note.into());
+        if self.notes.len() >= Self::MAX_NOTES {
+            self.hand_over();
+        }
+    }
+
+    /// Hands over what is noted. What finds no room in the store's queue is counted there.
+    pub(super) fn hand_over(&mut self) {
+        if !self.notes.is_empty() {
+            self.observatory.note_all(std::mem::take(&mut self.notes));
         }
     }
 
@@ -93,7 +111,7 @@ impl Clerk {
         let (status, output) = outcome(step);
         if let Some(at) = run.open.iter().position(|open| *open == id) {
             run.open.remove(at);
-            self.observatory.complete(Completion {
+            self.note(Completion {
                 tenant: Arc::clone(&who.tenant),
                 session: who.session.to_string(),
                 trace_id: id,
@@ -109,7 +127,7 @@ impl Clerk {
             (run.round, run.parent) = (step.round, run.newest);
         }
         let log = run.log(who, (step.position, id), step.thought.as_deref(), tool, args, (status, output));
-        self.observatory.note(who.arrival(log));
+        self.note(who.arrival(log));
     }
 
     fn answered(&mut self, who: &Who, answered: &Answered) {
@@ -158,13 +176,10 @@ impl Clerk {
             if answered.is_given_again {
                 log.extensions.insert("cache".to_owned(), Value::from("hit"));
             }
-            match usage.take() {
-                Some(usage) => self.observatory.note_with_usage(who.arrival(log), usage),
-                None => self.observatory.note(who.arrival(log)),
-            };
+            self.note(Note::Stepped(who.arrival(log).into(), usage.take()));
         }
         if let Some(usage) = usage {
-            self.observatory.note_usage(usage);
+            self.note(usage);
         }
     }
 
@@ -179,22 +194,23 @@ impl Clerk {
         (run.round, run.parent) = (None, run.newest);
         let why = format!("{}: {}", refused.code, refused.message);
         let log = run.log(who, (refused.position, id), None, None, None, (Status::Skipped, Some(why)));
-        self.observatory.note(who.arrival(log));
+        self.note(who.arrival(log));
     }
 
     fn judged(&mut self, who: &Who, judged: Judged) {
-        let run = self.runs.get_or_insert_mut(who.key, Run::default);
         for mut finding in judged.findings {
-            run.name_steps(&mut finding);
-            self.observatory.note_finding(Arc::clone(&who.tenant), who.session.to_string(), finding);
+            self.runs.get_or_insert_mut(who.key, Run::default).name_steps(&mut finding);
+            let (tenant, session) = (Arc::clone(&who.tenant), who.session.to_string());
+            self.note(Note::Found { tenant, session, finding });
         }
+        let run = self.runs.get_or_insert_mut(who.key, Run::default);
         let Some(thought) = judged.verdict else { return };
         let is_marked = thought.action != Action::Allow;
         if !is_marked && !run.is_marked {
             return;
         }
         run.is_marked = is_marked;
-        self.observatory.note_verdict(Verdict {
+        self.note(Verdict {
             tenant: Arc::clone(&who.tenant),
             session: who.session.to_string(),
             action: thought.action,
@@ -212,7 +228,38 @@ impl Who {
     }
 }
 
+/// The names in a request, which stay the same from one to the next.
+#[derive(Debug, PartialEq, Eq)]
+struct Names {
+    tenant: Arc<str>,
+    session: Arc<str>,
+    agent: Arc<str>,
+    model: Option<Box<str>>,
+}
+
+impl Names {
+    fn are_of(&self, who: &Who) -> bool {
+        let Self { tenant, session, agent, model } = self;
+        *tenant == who.tenant && *session == who.session && *agent == who.agent && *model == who.model
+    }
+}
+
 impl Run {
+    /// Masks what looks like a credential: clients have put keys into every name there is.
+    fn hide_credentials(&mut self, who: &mut Who) {
+        if self.harmless.as_ref().is_some_and(|names| names.are_of(who)) {
+            return;
+        }
+        who.hide_credentials();
+        // What is masked once stays as it is when it is masked again.
+        self.harmless = Some(Names {
+            tenant: Arc::clone(&who.tenant),
+            session: Arc::clone(&who.session),
+            agent: Arc::clone(&who.agent),
+            model: who.model.clone(),
+        });
+    }
+
     fn knows(&self, id: TraceId) -> bool {
         self.known.iter().any(|(_, known)| *known == id)
     }

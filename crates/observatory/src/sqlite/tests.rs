@@ -5,6 +5,7 @@ use rusqlite::Connection;
 
 use super::Sqlite;
 use crate::audit::{self, AuditCheck, Deed};
+use crate::database::Database as _;
 use crate::error::StoreError;
 use crate::store::{SearchFilter, Store};
 use crate::{Arrival, Observatory, Options, verify_audit};
@@ -36,10 +37,22 @@ fn a_new_file_is_brought_up_to_date_once_and_kept_safe() {
             })
             .unwrap()
     };
-    assert_eq!(pragma("user_version"), "Integer(4)");
+    assert_eq!(pragma("user_version"), "Integer(5)");
     assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
     assert_eq!(pragma("synchronous"), "Integer(2)");
     assert_eq!(pragma("integrity_check"), "Text(\"ok\")");
+}
+
+#[test]
+fn only_what_somebody_relies_on_waits_for_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sqlite = Sqlite::open(&folder.path().join("log.db")).unwrap();
+    let levels = [true, false, true].map(|relied_on| {
+        sqlite.begin(relied_on).unwrap();
+        sqlite.commit().unwrap();
+        sqlite.db.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0)).unwrap()
+    });
+    assert_eq!(levels, [2, 1, 2], "FULL, NORMAL, FULL");
 }
 
 #[test]
@@ -48,7 +61,7 @@ fn a_file_of_a_newer_program_is_left_alone() {
     let path = folder.path().join("log.db");
     let newer = Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
-    assert_eq!(Sqlite::open(&path).unwrap_err(), StoreError::TooNew { found: 99, known: 4 });
+    assert_eq!(Sqlite::open(&path).unwrap_err(), StoreError::TooNew { found: 99, known: 5 });
 }
 
 #[test]
@@ -115,7 +128,7 @@ async fn a_database_of_the_first_version_is_brought_up_to_date_with_what_it_hold
     observatory.ingest(arrival(9)).await.unwrap().unwrap();
     drop(observatory);
     let mut store = Store::new(Sqlite::open(&path).unwrap());
-    store.begin().unwrap();
+    store.begin(true).unwrap();
     store.index_words().unwrap();
     store.commit().unwrap();
     let steps = store.steps(7, 0, 10).unwrap().rows;
@@ -125,6 +138,59 @@ async fn a_database_of_the_first_version_is_brought_up_to_date_with_what_it_hold
     assert_eq!((session.steps, session.wasted.steps), (3, 0));
     let filter = SearchFilter { text: Some("x*".to_owned()), count: 10, ..SearchFilter::default() };
     assert_eq!(store.search(&filter).unwrap().rows.len(), 3, "what was kept before can be found");
+}
+
+#[test]
+fn words_that_the_fourth_version_left_out_of_its_index_are_found_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let old = Connection::open(&path).unwrap();
+    for migration in &super::MIGRATIONS[..4] {
+        old.execute_batch(migration).unwrap();
+    }
+    old.execute_batch(
+        "PRAGMA user_version = 4;
+         INSERT INTO tenants VALUES (1, 't');
+         INSERT INTO sessions (id, tenant, name, provisional, level, ended, entropy, loop_score, steps, tokens, cost,
+            cumulative, cluster, agents, started_at, last_at) VALUES (7, 1, 'run', 0, 'normal', 0, 1, 0, 3, 0, 0, 0, '',
+            '[]', 1, 2);",
+    )
+    .unwrap();
+    // The second step was changed after it went into the index, the first has never been there.
+    for (id, intent) in [(1_u8, "apple"), (2, "plum"), (3, "fig")] {
+        old.execute(
+            "INSERT INTO steps (id, tenant, session, trace, waiting, at, received_at, agent, cluster, tool, model,
+                status, level, tokens, cost, content, log)
+             VALUES (?1, 1, 7, ?2, 0, 5, 5, 'a', '', '', '', 'success', 'normal', 0, 0, X'00', ?3)",
+            rusqlite::params![
+                id,
+                TraceId::from_random_bytes([id; 16]).as_bytes(),
+                serde_json::json!({ "cognition": { "intent": intent } }).to_string()
+            ],
+        )
+        .unwrap();
+    }
+    old.execute_batch(
+        "INSERT INTO search (rowid, intent) VALUES (2, 'pear'), (3, 'fig');
+         INSERT INTO unindexed VALUES (1, NULL, NULL, NULL, NULL, NULL), (2, 'pear', '', '', '', '');",
+    )
+    .unwrap();
+    drop(old);
+    let found = |store: &mut Store, word: &str| {
+        let filter = SearchFilter { text: Some(word.to_owned()), count: 10, ..SearchFilter::default() };
+        store.search(&filter).unwrap().rows.len()
+    };
+    // What is done is not done again after a restart.
+    for _ in 0..2 {
+        let mut store = Store::new(Sqlite::open(&path).unwrap());
+        store.begin(true).unwrap();
+        store.index_words().unwrap();
+        store.commit().unwrap();
+        let words = ["apple", "pear", "plum", "fig"];
+        assert_eq!(words.map(|word| found(&mut store, word)), [1, 0, 1, 1]);
+    }
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("INSERT INTO search (search, rank) VALUES ('integrity-check', 0)").unwrap();
 }
 
 #[tokio::test]
@@ -261,7 +327,7 @@ async fn nothing_of_a_forgotten_log_stays_in_the_index() {
     // Every word that was ever put in must be taken out again: one that is spelt otherwise would stay.
     words.execute_batch("CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, search, row)").unwrap();
     let mut words_after = |forgotten: u32| -> i64 {
-        store.begin().unwrap();
+        store.begin(true).unwrap();
         assert_eq!(store.forget(i64::MAX, forgotten).unwrap(), forgotten);
         store.commit().unwrap();
         words.execute("INSERT INTO search (search) VALUES ('integrity-check')", []).unwrap();

@@ -9,6 +9,7 @@ impl Store {
     /// Removes the oldest steps, at most `count` of them and only those that came before `received_before`.
     pub(crate) fn forget(&mut self, received_before: i64, count: u32) -> Stored<u32> {
         self.forget_places();
+        self.put_tallies()?;
         let sql = "SELECT max(id), count(*), max(received_at)
              FROM (SELECT id, received_at FROM steps ORDER BY id LIMIT ?2) AS oldest WHERE received_at < ?1";
         let oldest = self.one(sql, values![received_before, count], |row| {

@@ -3,8 +3,9 @@
 //! It is true as long as nobody else writes, as what is in memory of live sessions is: it is forgotten with the first
 //! event of another process, and with every transaction that fails. Connections that only read know nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use loopbreaker_record::TraceId;
 use lru::LruCache;
@@ -15,14 +16,28 @@ pub(super) struct Known {
     /// They never change, and are never removed.
     tenants: HashMap<String, i64>,
     sessions: LruCache<(i64, String), i64>,
-    steps: LruCache<(i64, TraceId), KnownStep>,
+    steps: LruCache<(i64, TraceId), Arc<KnownStep>>,
+    awaited: Awaited,
+}
+
+/// Steps that others wait for as their parents.
+#[derive(Debug, Default)]
+enum Awaited {
+    /// Nobody has asked yet.
+    #[default]
+    Unknown,
+    /// Tenants and names of all of them, and perhaps of some that have come.
+    These(HashSet<(i64, TraceId)>),
+    /// The database is asked each time.
+    TooMany,
 }
 
 const MAX_TENANTS: usize = 4_096;
 const MAX_SESSIONS: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
-/// With logs of at most 8 kB these are 16 MB; longer ones are read again.
-const MAX_STEPS: NonZeroUsize = NonZeroUsize::new(2_048).unwrap();
-const MAX_LOG: usize = 8 << 10;
+/// With the names of their agents these are about 5 MB.
+const MAX_STEPS: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
+/// Steps that others wait for. Where there are more, the database is asked each time.
+pub(super) const MAX_AWAITED: usize = 16_384;
 
 impl Default for Known {
     fn default() -> Self {
@@ -30,6 +45,7 @@ impl Default for Known {
             tenants: HashMap::new(),
             sessions: LruCache::new(MAX_SESSIONS),
             steps: LruCache::new(MAX_STEPS),
+            awaited: Awaited::Unknown,
         }
     }
 }
@@ -54,17 +70,36 @@ impl Known {
         self.sessions.put((tenant, name.to_owned()), id);
     }
 
-    pub(super) fn step(&mut self, tenant: i64, trace: TraceId) -> Option<&KnownStep> {
-        self.steps.get(&(tenant, trace))
+    pub(super) fn step(&mut self, tenant: i64, trace: TraceId) -> Option<Arc<KnownStep>> {
+        self.steps.get(&(tenant, trace)).map(Arc::clone)
     }
 
     /// A step is new, or another one than before.
-    pub(super) fn add_step(&mut self, step: KnownStep) {
-        let key = (step.tenant, step.trace);
-        if step.log.len() <= MAX_LOG {
-            self.steps.put(key, step);
-        } else {
-            self.steps.pop(&key);
+    pub(super) fn add_step(&mut self, step: Arc<KnownStep>) {
+        self.steps.put((step.tenant, step.trace), step);
+    }
+
+    /// Whether steps may wait for this one; `None` before anybody has asked.
+    pub(super) fn may_be_awaited(&self, tenant: i64, trace: TraceId) -> Option<bool> {
+        match &self.awaited {
+            Awaited::Unknown => None,
+            Awaited::These(all) => Some(all.contains(&(tenant, trace))),
+            Awaited::TooMany => Some(true),
+        }
+    }
+
+    /// These are all steps that others wait for.
+    pub(super) fn await_only(&mut self, all: HashSet<(i64, TraceId)>) {
+        self.awaited = if all.len() <= MAX_AWAITED { Awaited::These(all) } else { Awaited::TooMany };
+    }
+
+    /// One more step waits for this one.
+    pub(super) fn add_awaited(&mut self, tenant: i64, trace: TraceId) {
+        if let Awaited::These(all) = &mut self.awaited {
+            all.insert((tenant, trace));
+            if all.len() > MAX_AWAITED {
+                self.awaited = Awaited::TooMany;
+            }
         }
     }
 
@@ -72,5 +107,6 @@ impl Known {
     pub(super) fn forget_places(&mut self) {
         self.sessions.clear();
         self.steps.clear();
+        self.awaited = Awaited::Unknown;
     }
 }

@@ -40,7 +40,9 @@ impl Store {
         };
         // What the filters say already, in words that an index understands.
         let narrow = match filter.state.as_deref() {
-            Some(state @ ("loop" | "warning")) => format!("AND s.level = '{state}' AND s.last_at >= ?6"),
+            Some(state @ ("loop" | "warning")) => {
+                format!("AND s.level = '{state}' AND s.level <> 'normal' AND s.last_at >= ?6")
+            }
             Some("paused") => "AND s.id IN (SELECT session FROM pauses)".to_owned(),
             _ => String::new(),
         };

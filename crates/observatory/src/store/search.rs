@@ -25,7 +25,8 @@ impl<'a> Conditions<'a> {
             ("t.name =", &filter.tenant, ""),
             ("p.session IN (SELECT id FROM sessions WHERE name =", &filter.session, ")"),
             ("p.agent =", &filter.agent, ""),
-            ("p.tool =", &filter.tool, ""),
+            // The index has only steps with a tool.
+            ("p.tool <> '' AND p.tool =", &filter.tool, ""),
             ("p.status =", &filter.status, ""),
             ("p.level =", &filter.level, ""),
             ("p.session IN (SELECT session FROM findings WHERE kind =", &filter.kind, ")"),

@@ -1,7 +1,7 @@
 //! Sessions, and what people order for them.
 
 use super::{Session, Store};
-use crate::database::{Row, values};
+use crate::database::{Param, Row, values};
 use crate::error::Stored;
 use crate::hitl::{Order, Pause};
 use loopbreaker::Wasted;
@@ -50,39 +50,37 @@ impl Store {
         self.all(&sql, values![tenant, count], session_row)
     }
 
-    /// Writes a session; a new one has the id 0 and is given another.
+    /// Writes a session; a new one has the id 0 and is given another. The name of an old one stays as it is.
     pub(crate) fn put_session(&mut self, session: &Session) -> Stored<i64> {
         let agents = serde_json::to_string(&session.agents).unwrap_or_default();
         let marks = serde_json::to_string(&session.marks).unwrap_or_default();
         let wasted = &session.wasted;
-        let values = values![
-            session.name.as_str(),
-            session.provisional,
-            session.level.as_str(),
-            session.ended,
-            session.entropy,
-            session.loop_score,
-            session.steps,
-            session.tokens,
-            session.cost,
-            session.cumulative,
-            session.cluster.as_str(),
-            agents.as_str(),
-            session.started_at,
-            session.last_at,
-            wasted.steps as u64,
-            wasted.tokens,
-            wasted.cost_usd,
-            marks.as_str(),
-            if session.id == 0 { session.tenant } else { session.id },
+        let values: [Param<'_>; 17] = [
+            session.provisional.into(),
+            session.level.as_str().into(),
+            session.ended.into(),
+            session.entropy.into(),
+            session.loop_score.into(),
+            session.steps.into(),
+            session.tokens.into(),
+            session.cost.into(),
+            session.cumulative.into(),
+            session.cluster.as_str().into(),
+            agents.as_str().into(),
+            session.started_at.into(),
+            session.last_at.into(),
+            (wasted.steps as u64).into(),
+            wasted.tokens.into(),
+            wasted.cost_usd.into(),
+            marks.as_str().into(),
         ];
         if session.id == 0 {
-            let id = self.db.insert(
-                "INSERT INTO sessions (name, provisional, level, ended, entropy, loop_score, steps, tokens, cost,
+            let id = self.insert(
+                "INSERT INTO sessions (provisional, level, ended, entropy, loop_score, steps, tokens, cost,
                     cumulative, cluster, agents, started_at, last_at, wasted_steps, wasted_tokens, wasted_cost,
-                    marks, tenant)
+                    marks, tenant, name)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
-                values,
+                &[&values[..], values![session.tenant, session.name.as_str()]].concat(),
             )?;
             if let Some(known) = &mut self.known {
                 known.add_session(session.tenant, &session.name, id);
@@ -90,19 +88,26 @@ impl Store {
             return Ok(id);
         }
         self.execute(
-            "UPDATE sessions SET name = ?1, provisional = ?2, level = ?3, ended = ?4, entropy = ?5,
-                loop_score = ?6, steps = ?7, tokens = ?8, cost = ?9, cumulative = ?10, cluster = ?11,
-                agents = ?12, started_at = ?13, last_at = ?14, wasted_steps = ?15, wasted_tokens = ?16,
-                wasted_cost = ?17, marks = ?18
-             WHERE id = ?19",
-            values,
+            "UPDATE sessions SET provisional = ?1, level = ?2, ended = ?3, entropy = ?4, loop_score = ?5,
+                steps = ?6, tokens = ?7, cost = ?8, cumulative = ?9, cluster = ?10, agents = ?11,
+                started_at = ?12, last_at = ?13, wasted_steps = ?14, wasted_tokens = ?15, wasted_cost = ?16,
+                marks = ?17
+             WHERE id = ?18",
+            &[&values[..], values![session.id]].concat(),
         )?;
         Ok(session.id)
+    }
+
+    /// Gives a session another name.
+    pub(crate) fn rename_session(&mut self, id: i64, name: &str) -> Stored<()> {
+        self.forget_places();
+        self.execute("UPDATE sessions SET name = ?2 WHERE id = ?1", values![id, name]).map(drop)
     }
 
     /// Moves everything of one session into another.
     pub(crate) fn merge(&mut self, from: &Session, into: &mut Session) -> Stored<()> {
         self.forget_places();
+        self.put_tallies()?;
         for table in OF_A_SESSION.into_iter().chain(["steps", "agents"]) {
             let sql = format!("UPDATE {table} SET session = ?2 WHERE session = ?1");
             self.execute(&sql, values![from.id, into.id])?;
@@ -170,7 +175,7 @@ impl Store {
 
     pub(crate) fn add_order(&mut self, session: i64, order: &Order) -> Stored<i64> {
         let body = serde_json::to_string(order).unwrap_or_default();
-        self.db.insert("INSERT INTO orders (session, body) VALUES (?1, ?2)", values![session, &body])
+        self.insert("INSERT INTO orders (session, body) VALUES (?1, ?2)", values![session, &body])
     }
 
     pub(crate) fn orders(&mut self) -> Stored<Vec<(i64, i64, Order)>> {

@@ -6,6 +6,7 @@ use super::Store;
 use crate::database::{Flavour, Param, Row, values};
 use crate::error::Stored;
 use crate::events::{Draft, Event, Topic};
+use crate::hitl::OrderGiven;
 
 /// An event of any process, and what only the processes are told about it.
 #[derive(Debug)]
@@ -35,11 +36,13 @@ impl Store {
         const COLUMNS: usize = 6;
         let mut seq = first;
         for some in drafts.chunks(AT_ONCE) {
-            let texts: Vec<(String, Option<String>)> = some.iter().map(texts).collect();
+            let order = |given: &OrderGiven| serde_json::to_string(given).ok();
+            let orders: Vec<Option<String>> =
+                some.iter().map(|draft| draft.order.as_ref().and_then(order)).collect();
             let mut values: Vec<Param<'_>> = Vec::with_capacity(some.len() * COLUMNS);
-            for (draft, (body, order)) in some.iter().zip(&texts) {
-                let Draft { topic, kind, tenant, .. } = draft;
-                let row = values![seq, topic.as_str(), *kind, tenant.as_deref(), body, order.as_ref()];
+            for (draft, order) in some.iter().zip(&orders) {
+                let Draft { topic, kind, tenant, body, .. } = draft;
+                let row = values![seq, topic.as_str(), *kind, tenant.as_deref(), &**body, order.as_ref()];
                 values.extend_from_slice(row);
                 seq += 1;
             }
@@ -70,15 +73,9 @@ impl Store {
                 topic: Topic::parse(row.str(1)?).unwrap_or(Topic::Health),
                 kind: crate::events::known_kind(row.str(2)?),
                 tenant: row.maybe(3, Row::str)?.map(Arc::from),
-                body: serde_json::from_str(row.str(4)?).unwrap_or_default(),
+                body: row.str(4)?.into(),
             };
             Ok(SharedEvent { event, order: row.maybe(5, Row::text)? })
         })
     }
-}
-
-/// The body of an event, and the order that it tells of.
-fn texts(draft: &Draft) -> (String, Option<String>) {
-    let order = draft.order.as_ref().and_then(|given| serde_json::to_string(given).ok());
-    (draft.body.to_string(), order)
 }

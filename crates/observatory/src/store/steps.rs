@@ -1,12 +1,35 @@
 //! Steps, one by one.
 
+use std::sync::Arc;
+
 use loopbreaker_record::TraceId;
 
-use super::{Completed, HandOff, KeptLog, KnownStep, NewStep, Store, Texts};
+use super::known::MAX_AWAITED;
+use super::{Completed, KeptLog, KnownStep, NewStep, Said, Store};
 use crate::database::{Flavour, Param, Row, values};
 use crate::error::{StoreError, Stored};
 
-const COLUMNS: &str = "id, trace, session, agent, at, level, open, content, log, tenant, number";
+/// What is known of a step.
+macro_rules! columns {
+    () => {
+        "SELECT id, trace, session, agent, at, level, open, tenant, number, cluster FROM steps "
+    };
+}
+
+/// A new step. On a server its words are a column of it, in a file an index of their own.
+macro_rules! insert {
+    ($column:literal, $place:literal) => {
+        concat!(
+            "INSERT INTO steps (tenant, session, trace, parent, waiting, at, received_at, agent, cluster, tool,
+                model, status, level, open, tokens, cost, cumulative, content, log, number, wasted",
+            $column,
+            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+                ?20, ?21",
+            $place,
+            ") ON CONFLICT (tenant, trace) DO NOTHING"
+        )
+    };
+}
 
 impl Store {
     pub(crate) fn tenant(&mut self, name: &str) -> Stored<i64> {
@@ -16,7 +39,7 @@ impl Store {
         let find = "SELECT id FROM tenants WHERE name = ?1";
         let id = match self.one(find, values![name], |row| row.int(0))? {
             Some(id) => id,
-            None => self.db.insert("INSERT INTO tenants (name) VALUES (?1)", values![name])?,
+            None => self.insert("INSERT INTO tenants (name) VALUES (?1)", values![name])?,
         };
         if let Some(known) = &mut self.known {
             known.add_tenant(name, id);
@@ -24,30 +47,56 @@ impl Store {
         Ok(id)
     }
 
-    pub(crate) fn step(&mut self, tenant: i64, trace: TraceId) -> Stored<Option<KnownStep>> {
+    pub(crate) fn step(&mut self, tenant: i64, trace: TraceId) -> Stored<Option<Arc<KnownStep>>> {
         if let Some(step) = self.known.as_mut().and_then(|known| known.step(tenant, trace)) {
-            return Ok(Some(step.clone()));
+            return Ok(Some(step));
         }
-        let sql = format!("SELECT {COLUMNS} FROM steps WHERE tenant = ?1 AND trace = ?2");
-        let found = self.one(&sql, values![tenant, trace.as_bytes()], known_step)?;
+        let sql = concat!(columns!(), "WHERE tenant = ?1 AND trace = ?2");
+        let found = self.one(sql, values![tenant, trace.as_bytes()], known_step)?.map(Arc::new);
         if let (Some(known), Some(step)) = (&mut self.known, &found) {
-            known.add_step(step.clone());
+            known.add_step(Arc::clone(step));
         }
         Ok(found)
     }
 
+    /// What a step says.
+    pub(crate) fn said(&mut self, step: &KnownStep) -> Stored<Said> {
+        let sql = "SELECT content, log FROM steps WHERE id = ?1";
+        let said = self.one(sql, values![step.id], |row| {
+            Ok(Said { content: row.bytes(0)?.to_vec(), log: row.text(1)? })
+        })?;
+        said.ok_or_else(|| StoreError::Corrupt("a step is gone".to_owned()))
+    }
+
     /// Steps that wait for this one as their parent.
     pub(crate) fn waiting_for(&mut self, tenant: i64, trace: TraceId) -> Stored<Vec<KnownStep>> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM steps WHERE tenant = ?1 AND parent = ?2 AND waiting = 1 ORDER BY id"
-        );
-        self.all(&sql, values![tenant, trace.as_bytes()], known_step)
+        let known = self.known.as_ref().and_then(|known| known.may_be_awaited(tenant, trace));
+        if known.is_none() {
+            self.learn_awaited()?;
+        }
+        let known = self.known.as_ref().and_then(|known| known.may_be_awaited(tenant, trace));
+        if known == Some(false) {
+            return Ok(Vec::new());
+        }
+        let sql = concat!(columns!(), "WHERE tenant = ?1 AND parent = ?2 AND waiting = 1 ORDER BY id");
+        self.all(sql, values![tenant, trace.as_bytes()], known_step)
+    }
+
+    /// Asks once which steps others wait for: hardly ever are there any, and every new step has to be looked for.
+    fn learn_awaited(&mut self) -> Stored<()> {
+        let sql = "SELECT tenant, parent FROM steps WHERE waiting = 1 LIMIT ?1";
+        let awaited =
+            self.all(sql, values![MAX_AWAITED as u64 + 1], |row| Ok((row.int(0)?, trace_id(row, 1)?)))?;
+        if let Some(known) = &mut self.known {
+            known.await_only(awaited.into_iter().collect());
+        }
+        Ok(())
     }
 
     /// Steps of a session whose results have not come.
     pub(crate) fn open_steps(&mut self, session: i64) -> Stored<Vec<KnownStep>> {
-        let sql = format!("SELECT {COLUMNS} FROM steps WHERE session = ?1 AND open = 1 ORDER BY id");
-        self.all(&sql, values![session], known_step)
+        let sql = concat!(columns!(), "WHERE session = ?1 AND open = 1 ORDER BY id");
+        self.all(sql, values![session], known_step)
     }
 
     /// Whether `above` stands in the chain of parents that starts with `from`, at any depth.
@@ -64,98 +113,74 @@ impl Store {
         Ok(found.is_some())
     }
 
-    pub(crate) fn add_step(&mut self, step: &NewStep<'_>) -> Stored<i64> {
-        let Texts { intent, reasoning, tool, input, output } = step.texts;
-        let texts = [intent, reasoning, tool, input, output];
-        // On a server the words are a column of the step, in a file an index of their own.
-        let (column, place, words) = match self.db.flavour() {
-            Flavour::Sqlite => ("", "", None),
+    /// Keeps a step; `None` when there is one of its name.
+    pub(crate) fn add_step(&mut self, step: &NewStep<'_>) -> Stored<Option<i64>> {
+        let values: [Param<'_>; 21] = [
+            step.tenant.into(),
+            step.session.into(),
+            step.trace.as_bytes().into(),
+            step.parent.as_ref().map(TraceId::as_bytes).into(),
+            step.waiting.into(),
+            step.at.into(),
+            step.received_at.into(),
+            step.agent.into(),
+            step.cluster.into(),
+            step.tool.into(),
+            step.model.into(),
+            step.status.into(),
+            step.level.into(),
+            step.open.into(),
+            step.tokens.into(),
+            step.cost.into(),
+            step.cumulative.into(),
+            step.content.into(),
+            step.log.into(),
+            step.number.into(),
+            step.wasted.into(),
+        ];
+        let id = match self.db.flavour() {
+            Flavour::Sqlite => self.db.insert(insert!("", ""), &values)?,
             Flavour::Postgres => {
-                (", search", ", to_tsvector('simple', ?21)", Some(super::search::words_to_index(&texts)))
+                let words = super::search::words_to_index(&step.texts.all());
+                let values = [&values[..], &[Param::Text(&words)]].concat();
+                self.db.insert(insert!(", search", ", to_tsvector('simple', ?22)"), &values)?
             }
         };
-        let sql = format!(
-            "INSERT INTO steps (tenant, session, trace, parent, waiting, at, received_at, agent, cluster, tool,
-                model, status, level, open, tokens, cost, cumulative, content, log, number{column})
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-                ?20{place})"
-        );
-        let mut values: Vec<Param<'_>> = values![
-            step.tenant,
-            step.session,
-            step.trace.as_bytes(),
-            step.parent.as_ref().map(TraceId::as_bytes),
-            step.waiting,
-            step.at,
-            step.received_at,
-            step.agent,
-            step.cluster,
-            step.tool,
-            step.model,
-            step.status,
-            step.level,
-            step.open,
-            step.tokens,
-            step.cost,
-            step.cumulative,
-            step.content,
-            step.log,
-            step.number,
-        ]
-        .to_vec();
-        values.extend(words.as_deref().map(Param::Text));
-        let id = self.db.insert(&sql, &values)?;
-        if words.is_none() {
-            self.add_words(id, &step.texts)?;
+        let Some(id) = id else { return Ok(None) };
+        if self.db.flavour() == Flavour::Sqlite {
+            self.add_words(id, &step.texts);
         }
         if let Some(known) = &mut self.known {
-            known.add_step(KnownStep {
+            known.add_step(Arc::new(KnownStep {
                 id,
                 tenant: step.tenant,
                 trace: step.trace,
                 session: step.session,
                 agent: step.agent.to_owned(),
+                cluster: step.cluster.to_owned(),
                 at: step.at,
                 level: step.level.to_owned(),
                 open: step.open,
                 number: step.number,
-                content: step.content.to_vec(),
-                log: step.log.to_owned(),
-            });
+            }));
+            if let Some(parent) = step.parent.filter(|_| step.waiting) {
+                known.add_awaited(step.tenant, parent);
+            }
         }
-        self.execute(
-            "INSERT INTO agents (tenant, cluster, agent, steps, level, session, last_at, tokens, cost)
-             VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT (tenant, cluster, agent) DO UPDATE SET steps = agents.steps + 1,
-                tokens = CASE WHEN agents.tokens < 4611686018427387904 THEN agents.tokens + excluded.tokens
-                    ELSE agents.tokens END,
-                cost = agents.cost + excluded.cost,
-                level = excluded.level, session = excluded.session,
-                last_at = CASE WHEN excluded.last_at > agents.last_at THEN excluded.last_at
-                    ELSE agents.last_at END",
-            values![
-                step.tenant, step.cluster, step.agent, step.level, step.session, step.received_at,
-                step.tokens, step.cost,
-            ],
-        )?;
-        Ok(id)
+        self.tallies.stepped(step);
+        Ok(Some(id))
     }
 
     /// The result of an open step has come.
     pub(crate) fn complete_step(&mut self, step: &KnownStep, done: &Completed<'_>) -> Stored<()> {
         if let Some(known) = &mut self.known {
-            let (level, log) = (done.level.to_owned(), done.log.to_owned());
-            known.add_step(KnownStep { level, log, open: false, ..step.clone() });
+            let level = done.level.to_owned();
+            known.add_step(Arc::new(KnownStep { level, open: false, ..step.clone() }));
         }
         self.change_words(step, &done.texts)?;
         self.execute(
             "UPDATE steps SET status = ?2, level = ?3, log = ?4, open = 0 WHERE id = ?1",
             values![step.id, done.status, done.level, done.log],
-        )?;
-        self.execute(
-            "UPDATE agents SET level = ?1
-             WHERE (tenant, cluster, agent) IN (SELECT tenant, cluster, agent FROM steps WHERE id = ?2)",
-            values![done.level, step.id],
         )
         .map(drop)
     }
@@ -168,11 +193,7 @@ impl Store {
         tokens: u64,
         cost: f64,
     ) -> Stored<bool> {
-        self.execute(
-            "UPDATE agents SET tokens = CASE WHEN tokens < 4611686018427387904 THEN tokens + ?1 ELSE tokens END, cost = cost + ?2
-             WHERE (tenant, cluster, agent) IN (SELECT tenant, cluster, agent FROM steps WHERE id = ?3)",
-            values![tokens, cost, step.id],
-        )?;
+        self.tallies.used(step, tokens, cost);
         let sql = "UPDATE steps SET tokens = tokens + ?2, cost = cost + ?3,
                 model = CASE WHEN CAST(?4 AS TEXT) = '' THEN model ELSE ?4 END
              WHERE id = ?1 RETURNING wasted";
@@ -201,20 +222,6 @@ impl Store {
         logs.reverse();
         Ok(logs)
     }
-
-    pub(crate) fn add_hand_off(&mut self, hand_off: &HandOff<'_>) -> Stored<()> {
-        let HandOff { tenant, cluster, from, to, latency, at, session } = *hand_off;
-        self.execute(
-            "INSERT INTO hand_offs (tenant, cluster, from_agent, to_agent, count, latency, last_at, session)
-             VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, ?7)
-             ON CONFLICT (tenant, cluster, from_agent, to_agent) DO UPDATE SET count = hand_offs.count + 1,
-                latency = hand_offs.latency + excluded.latency, session = excluded.session,
-                last_at = CASE WHEN excluded.last_at > hand_offs.last_at THEN excluded.last_at
-                    ELSE hand_offs.last_at END",
-            values![tenant, cluster, from, to, latency, at, session],
-        )
-        .map(drop)
-    }
 }
 
 fn known_step(row: &Row) -> Stored<KnownStep> {
@@ -226,10 +233,9 @@ fn known_step(row: &Row) -> Stored<KnownStep> {
         at: row.int(4)?,
         level: row.text(5)?,
         open: row.flag(6)?,
-        content: row.bytes(7)?.to_vec(),
-        log: row.text(8)?,
-        tenant: row.int(9)?,
-        number: row.count(10)?,
+        tenant: row.int(7)?,
+        number: row.count(8)?,
+        cluster: row.text(9)?,
     })
 }
 

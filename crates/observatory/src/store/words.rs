@@ -2,8 +2,9 @@
 //!
 //! On a server they are a column of their step. In a file they are an index of their own, into which they go many steps
 //! at a time: each transaction that touches that index leaves a small one behind, which has to be merged with others
-//! later, and a transaction holds few steps. Until then the table `unindexed` says which steps are meant, so a crash
-//! leaves nothing out. Whoever searches asks for it to be done first.
+//! later, and a transaction holds few steps. Until then a setting says up to which step the index knows all, and the
+//! table `unindexed` which of those say something else by now, so a crash leaves nothing out. Whoever searches asks for
+//! it to be done first.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -21,8 +22,12 @@ pub(super) struct Words {
     bytes: usize,
     /// Since when the oldest of them waits.
     since: Option<Instant>,
-    /// Whether this is all that `unindexed` holds: not so before the first transaction, nor after one that failed.
+    /// Whether these are all: not so before the first transaction, nor after one that failed.
     complete: bool,
+    /// Whether `unindexed` holds some of them.
+    some_changed: bool,
+    /// The last step that the index knows.
+    indexed: i64,
 }
 
 #[derive(Debug)]
@@ -36,11 +41,15 @@ struct Change {
 type Saying = [Box<str>; 5];
 
 /// Enough that what each of them costs in the index hardly matters, few enough that nobody waits long for them.
-const MAX_STEPS: usize = 512;
+const MAX_STEPS: usize = 2_048;
 /// Long texts do not gather in memory.
 const MAX_BYTES: usize = 4 << 20;
-/// Words of few steps do not wait for company longer than this.
-const MAX_WAIT: Duration = Duration::from_secs(1);
+/// Words of few steps do not wait for company longer than this: most calls have a result by then, and go into the index
+/// once.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// Steps up to this one are in the index, though perhaps with other words.
+const INDEXED: &str = "indexed_up_to";
 
 const INTO_INDEX: &str = "INSERT INTO search (rowid, intent, reasoning, tool, input, output)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -79,17 +88,14 @@ impl Store {
     }
 
     /// Makes the words of a new step findable before long.
-    pub(super) fn add_words(&mut self, step: i64, texts: &Texts<'_>) -> Stored<()> {
-        self.execute("INSERT INTO unindexed (step) VALUES (?1)", values![step])?;
+    pub(super) fn add_words(&mut self, step: i64, texts: &Texts<'_>) {
         self.words.put(step, Change { old: None, new: saying(texts) });
-        Ok(())
     }
 
     /// Makes the words of a step findable that says something else from now on. Its row still says the old words.
     pub(super) fn change_words(&mut self, step: &KnownStep, texts: &Texts<'_>) -> Stored<()> {
         if self.db.flavour() == Flavour::Postgres {
-            let Texts { intent, reasoning, tool, input, output } = *texts;
-            let words = super::search::words_to_index(&[intent, reasoning, tool, input, output]);
+            let words = super::search::words_to_index(&texts.all());
             let sql = "UPDATE steps SET search = to_tsvector('simple', ?2) WHERE id = ?1";
             return self.execute(sql, values![step.id, &words]).map(drop);
         }
@@ -106,6 +112,7 @@ impl Store {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             values![step.id, &**intent, &**reasoning, &**tool, &**input, &**output],
         )?;
+        self.words.some_changed = true;
         self.words.put(step.id, Change { old: Some(old), new: saying(texts) });
         Ok(())
     }
@@ -113,10 +120,8 @@ impl Store {
     /// Puts all words into the index that are not there yet.
     pub(crate) fn index_words(&mut self) -> Stored<()> {
         self.recall_words()?;
-        if self.words.steps.is_empty() {
-            return Ok(());
-        }
         let steps = std::mem::take(&mut self.words.steps);
+        let Some(last) = steps.last_key_value().map(|(step, _)| *step) else { return Ok(()) };
         (self.words.bytes, self.words.since) = (0, None);
         for (step, Change { old, new }) in steps {
             let all = old.iter().map(|old| (OUT_OF_INDEX, old)).chain([(INTO_INDEX, &new)]);
@@ -125,7 +130,14 @@ impl Store {
             }
             after_you();
         }
-        self.execute("DELETE FROM unindexed", &[]).map(drop)
+        if std::mem::take(&mut self.words.some_changed) {
+            self.execute("DELETE FROM unindexed", &[])?;
+        }
+        if last > self.words.indexed {
+            self.words.indexed = last;
+            self.put_setting(INDEXED, &last.to_string())?;
+        }
+        Ok(())
     }
 
     /// Knows again what earlier transactions have left to do.
@@ -133,14 +145,21 @@ impl Store {
         if self.words.complete || self.db.flavour() == Flavour::Postgres {
             return Ok(());
         }
-        let sql = "SELECT u.step, u.intent, u.reasoning, u.tool, u.input, u.output,
-                t.intent, t.reasoning, t.tool, t.input, t.output
+        let indexed = self.setting(INDEXED)?.and_then(|step| step.parse().ok()).unwrap_or(0);
+        self.words.indexed = indexed;
+        let changed = "SELECT u.step, t.intent, t.reasoning, t.tool, t.input, t.output,
+                u.intent, u.reasoning, u.tool, u.input, u.output
              FROM unindexed u CROSS JOIN search_text t ON t.id = u.step";
-        let changes = self.all(sql, &[], |row| {
-            let old = row.maybe(1, Row::str)?.map(|_| saying_at(row, 1));
-            Ok((row.int(0)?, Change { old, new: saying_at(row, 6) }))
+        let changed = self.all(changed, &[], |row| {
+            let old = row.maybe(6, Row::str)?.map(|_| saying_at(row, 6));
+            Ok((row.int(0)?, Change { old, new: saying_at(row, 1) }))
         })?;
-        for (step, change) in changes {
+        self.words.some_changed = !changed.is_empty();
+        let new = "SELECT id, intent, reasoning, tool, input, output FROM search_text WHERE id > ?1";
+        let new = self.all(new, values![indexed], |row| {
+            Ok((row.int(0)?, Change { old: None, new: saying_at(row, 1) }))
+        })?;
+        for (step, change) in changed.into_iter().chain(new) {
             self.words.put(step, change);
         }
         self.words.complete = true;
@@ -164,8 +183,7 @@ impl Store {
 }
 
 fn saying(texts: &Texts<'_>) -> Saying {
-    let Texts { intent, reasoning, tool, input, output } = *texts;
-    [intent, reasoning, tool, input, output].map(Box::from)
+    texts.all().map(Box::from)
 }
 
 /// Five columns of a row; what is missing says nothing.
@@ -228,6 +246,7 @@ mod tests {
             cumulative: None,
             content: b"",
             log: &log,
+            wasted: false,
             number,
             texts: texts(intent),
         };
@@ -245,7 +264,7 @@ mod tests {
     }
 
     fn found(store: &mut Store, word: &str) -> usize {
-        let filter = SearchFilter { text: Some(word.to_owned()), count: 1_000, ..SearchFilter::default() };
+        let filter = SearchFilter { text: Some(word.to_owned()), count: 10_000, ..SearchFilter::default() };
         store.search(&filter).unwrap().rows.len()
     }
 
@@ -255,7 +274,7 @@ mod tests {
         let mut store = open(&folder.path().join("log.db"));
         let mut indexed = Vec::new();
         for round in 0..4 {
-            store.begin().unwrap();
+            store.begin(true).unwrap();
             for number in 0..MAX_STEPS as u64 / 4 {
                 add(&mut store, round * MAX_STEPS as u64 + number, "repair the parser");
             }
@@ -272,18 +291,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.db");
         let mut store = open(&path);
-        store.begin().unwrap();
+        store.begin(true).unwrap();
         add(&mut store, 1, "first");
         add(&mut store, 2, "second");
         store.index_words().unwrap();
         store.commit().unwrap();
-        store.begin().unwrap();
+        store.begin(true).unwrap();
         complete(&mut store, 1, "changed");
         add(&mut store, 3, "third");
         store.commit().unwrap();
         drop(store);
         let mut store = open(&path);
-        store.begin().unwrap();
+        store.begin(true).unwrap();
         store.index_words().unwrap();
         store.commit().unwrap();
         let words = ["first", "changed", "second", "third"];
@@ -324,7 +343,7 @@ mod tests {
             let path = folder.path().join("log.db");
             let mut store = open(&path);
             let (mut kept, mut now): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
-            store.begin().unwrap();
+            store.begin(true).unwrap();
             for deed in deeds {
                 match deed {
                     Deed::Add(word) => {
@@ -341,18 +360,18 @@ mod tests {
                     Deed::Commit => {
                         store.commit().unwrap();
                         kept.clone_from(&now);
-                        store.begin().unwrap();
+                        store.begin(true).unwrap();
                     }
                     Deed::Rollback => {
                         store.rollback();
                         now.clone_from(&kept);
-                        store.begin().unwrap();
+                        store.begin(true).unwrap();
                     }
                     Deed::Restart => {
                         drop(store);
                         now.clone_from(&kept);
                         store = open(&path);
-                        store.begin().unwrap();
+                        store.begin(true).unwrap();
                     }
                 }
             }
@@ -362,7 +381,7 @@ mod tests {
                 let expected = now.iter().filter(|says| usize::from(**says) == place).count();
                 prop_assert_eq!(found(&mut store, word), expected, "{}", word);
             }
-            store.begin().unwrap();
+            store.begin(true).unwrap();
             // Fails when the index holds anything but the words of the steps.
             let check = store.execute("INSERT INTO search (search, rank) VALUES ('integrity-check', 0)", &[]);
             prop_assert!(check.is_ok(), "{:?}", check);

@@ -15,7 +15,7 @@ fn failing(number: u32) -> Value {
 /// Every event on the alerts' topic so far.
 fn alerts(server: &Server) -> Vec<(String, Value)> {
     let mut listener = server.observatory.subscribe(vec![Topic::EntropyAlerts], None, Some(0));
-    std::iter::from_fn(|| listener.poll()).map(|event| (event.kind.to_owned(), event.body.clone())).collect()
+    std::iter::from_fn(|| listener.poll()).map(|event| (event.kind.to_owned(), event.body())).collect()
 }
 
 #[test]

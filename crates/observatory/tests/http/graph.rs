@@ -59,7 +59,7 @@ fn a_step_that_stays_an_orphan_is_told_once() {
         listener.next().await;
         listener.next().await
     });
-    assert_eq!(told.body["node"], json!({ "trace_id": id(2), "orphan": true }));
+    assert_eq!(told.body()["node"], json!({ "trace_id": id(2), "orphan": true }));
 }
 
 #[test]

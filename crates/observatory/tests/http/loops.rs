@@ -84,7 +84,7 @@ fn a_loop_in_the_calls_raises_no_alert_about_entropy() {
     assert!(listener.poll().is_none());
     let mut listener = server.observatory.subscribe(vec![Topic::Findings], None, Some(0));
     let told: Vec<Value> = std::iter::from_fn(|| listener.poll())
-        .map(|event| event.body["finding"]["severity"].clone())
+        .map(|event| event.body()["finding"]["severity"].clone())
         .collect();
     assert_eq!(told, ["warning", "loop"], "once when it begins, once when it is sure");
 }

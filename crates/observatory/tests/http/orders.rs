@@ -63,7 +63,7 @@ fn a_pause_that_nobody_decides_about_becomes_a_rejection() {
         listener.next().await;
         listener.next().await
     });
-    assert_eq!((&told.body["order"], &told.body["operator"]), (&json!("reject"), &json!("system")));
+    assert_eq!((&told.body()["order"], &told.body()["operator"]), (&json!("reject"), &json!("system")));
     let control = &server.accept(&in_session(2, "run"))["control"];
     assert_eq!(control["interrupt_signal"], "inject");
     assert!(control["message"].as_str().unwrap().contains("rejection"));

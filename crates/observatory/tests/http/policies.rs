@@ -216,7 +216,7 @@ fn what_a_policy_did_and_would_have_done_is_counted() {
     let server = Server::start();
     server.observatory.govern(Ladders::shared());
     for enforced in [true, true, false] {
-        server.observatory.note_verdict(Verdict {
+        server.observatory.note(Verdict {
             tenant: "anonymous".into(),
             session: "run".to_owned(),
             action: Action::Hint,

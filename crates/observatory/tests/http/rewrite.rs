@@ -130,7 +130,7 @@ fn an_input_comes_too_late_once_the_result_is_there() {
     let step = &steps["steps"][0]["log"]["meta"]["trace_id"];
     let input = json!({ "trace_id": step, "tool_input": { "command": "make all" } });
     assert_eq!(server.post("/sessions/run/rewrite", &input).0, 200);
-    server.observatory.complete(result(0));
+    server.observatory.note(result(0));
     server.observatory.flush();
     let asked = json!({ "command": "make test" });
     assert_eq!(check(&server, "bash", &asked).get("rewritten_args"), None);

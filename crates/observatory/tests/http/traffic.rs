@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopbreaker::Action;
-use loopbreaker_observatory::{Arrival, Completion, Topic, Usage, Verdict};
+use loopbreaker_observatory::{Arrival, Completion, Note, Topic, Usage, Verdict};
 use loopbreaker_record::{DecisionLog, Moment, Status, TraceId};
 use serde_json::{Value, json};
 
@@ -82,8 +82,8 @@ fn a_pending_call_is_completed_once_and_counted_once() {
     let (_, steps) = server.get("/sessions/run/steps");
     assert_eq!(steps["steps"][0]["open"], true);
     assert_eq!(steps["steps"][0]["log"]["cognition"].get("entropy_score"), None, "nothing is counted yet");
-    assert!(server.observatory.complete(result(0)));
-    assert!(server.observatory.complete(Completion { status: Status::Success, ..result(0) }));
+    assert!(server.observatory.note(result(0)));
+    assert!(server.observatory.note(Completion { status: Status::Success, ..result(0) }));
     settle_again(&server, 1);
     let (_, steps) = server.get("/sessions/run/steps");
     let step = &steps["steps"][0];
@@ -92,8 +92,8 @@ fn a_pending_call_is_completed_once_and_counted_once() {
     assert_eq!(step["log"]["cognition"]["entropy_score"], 1.0);
     assert_eq!(server.get("/search?q=failed").1["results"].as_array().unwrap().len(), 1);
     let told: Vec<Value> = std::iter::from_fn(|| listener.poll())
-        .filter(|event| event.body["session_id"] == "run")
-        .map(|event| event.body["node"]["status"].clone())
+        .filter(|event| event.body()["session_id"] == "run")
+        .map(|event| event.body()["node"]["status"].clone())
         .collect();
     assert_eq!(told, ["pending", "failure"], "it is broadcast again, once");
 }
@@ -109,13 +109,53 @@ fn a_transcript_that_is_sent_again_writes_nothing_twice() {
             server.observatory.note(arrival);
         }
         for number in 0..3 {
-            server.observatory.complete(result(number));
+            server.observatory.note(result(number));
         }
     }
     settle(&server);
     let (_, session) = server.get("/sessions/run");
     assert_eq!(session["steps"], 4);
     assert_eq!(session["entropy_history"].as_array().unwrap().len(), 3, "three results, three scores");
+}
+
+#[test]
+fn a_run_that_goes_on_under_another_session_writes_nothing_twice() {
+    let server = Server::start();
+    server.observatory.note(call(0, Status::Success));
+    server.observatory.note(call(1, Status::Success));
+    for number in 0..4 {
+        let moved = Arrival { session: Some("moved".to_owned()), ..call(number, Status::Success) };
+        server.observatory.note(moved);
+    }
+    settle(&server);
+    let steps = |session: &str| server.get(&format!("/sessions/{session}")).1["steps"].clone();
+    assert_eq!((steps("run"), steps("moved")), (json!(2), json!(2)));
+    let (_, found) = server.get("/search?q=tests&count=100");
+    assert_eq!(found["results"].as_array().map(Vec::len), Some(4), "{found}");
+}
+
+#[test]
+fn what_happens_in_one_page_is_noted_in_its_order() {
+    let server = Server::start();
+    let mut notes = Vec::<Note>::new();
+    for number in 0..3 {
+        notes.extend([(call(number, Status::Pending), usage(number)).into(), result(number).into()]);
+    }
+    notes.push(Note::Ended { tenant: tenant(), session: "run".to_owned() });
+    assert!(server.observatory.note_all(notes));
+    settle(&server);
+    let (_, session) = server.get("/sessions/run");
+    assert_eq!(
+        (&session["steps"], &session["tokens"], &session["state"]),
+        (&json!(3), &json!(300), &json!("ended"))
+    );
+    let (_, topology) = server.get("/topology");
+    let coder =
+        topology["nodes"].as_array().unwrap().iter().find(|node| node["agent_id"] == "coder").unwrap();
+    assert_eq!(
+        (&coder["steps"], &coder["tokens"], &coder["cost_usd"]),
+        (&json!(3), &json!(300), &json!(0.75))
+    );
 }
 
 #[test]
@@ -139,7 +179,7 @@ fn what_is_open_when_the_session_ends_counts_as_it_is() {
     let server = Server::start();
     server.observatory.note(call(0, Status::Pending));
     server.observatory.note(call(1, Status::Pending));
-    server.observatory.end_session(tenant(), "run".to_owned());
+    server.observatory.note(Note::Ended { tenant: tenant(), session: "run".to_owned() });
     settle(&server);
     let (_, session) = server.get("/sessions/run");
     assert_eq!(session["state"], "ended");
@@ -153,10 +193,10 @@ fn five_equal_failures_raise_the_alert_when_their_results_come() {
     let mut listener = server.observatory.subscribe(vec![Topic::EntropyAlerts], None, None);
     for number in 0..5 {
         server.observatory.note(call(number, Status::Pending));
-        server.observatory.complete(result(number));
+        server.observatory.note(result(number));
     }
     settle(&server);
-    let told: Vec<Value> = std::iter::from_fn(|| listener.poll()).map(|event| event.body.clone()).collect();
+    let told: Vec<Value> = std::iter::from_fn(|| listener.poll()).map(|event| event.body()).collect();
     assert_eq!(told.len(), 1);
     assert_eq!((&told[0]["entropy_score"], &told[0]["occurrence_count"]), (&json!(0.2), &json!(5)));
     let (_, session) = server.get("/sessions/run");
@@ -168,12 +208,12 @@ fn five_equal_failures_raise_the_alert_when_their_results_come() {
 fn what_a_round_used_stands_in_its_log_and_is_counted_once() {
     let server = Server::start();
     for number in 0..2 {
-        server.observatory.note_with_usage(call(number, Status::Pending), usage(number));
-        server.observatory.complete(result(number));
+        server.observatory.note((call(number, Status::Pending), usage(number)));
+        server.observatory.note(result(number));
     }
     // One whose log was there before its usage.
     server.observatory.note(call(2, Status::Pending));
-    server.observatory.note_with_usage(call(2, Status::Failure), usage(2));
+    server.observatory.note((call(2, Status::Failure), usage(2)));
     settle(&server);
     let (_, steps) = server.get("/sessions/run/steps");
     let deltas: Vec<&Value> =
@@ -198,8 +238,8 @@ fn redundant_repeats_are_marked_with_what_they_burned() {
     let server = Server::start();
     for number in 0..6 {
         server.observatory.note(call(number, Status::Pending));
-        server.observatory.note_usage(usage(number));
-        server.observatory.complete(result(number));
+        server.observatory.note(usage(number));
+        server.observatory.note(result(number));
     }
     // A round is judged when the model goes on.
     let mut other = call(6, Status::Success);
@@ -225,15 +265,15 @@ fn redundant_repeats_are_marked_with_what_they_burned() {
 fn what_the_gateway_did_is_the_state_of_the_session_until_all_is_well() {
     let server = Server::start();
     server.observatory.note(call(0, Status::Pending));
-    server.observatory.note_verdict(verdict("run", Action::Hint, true));
-    server.observatory.note_verdict(verdict("run", Action::Reject, true));
+    server.observatory.note(verdict("run", Action::Hint, true));
+    server.observatory.note(verdict("run", Action::Reject, true));
     settle(&server);
     let (_, session) = server.get("/sessions/run");
     assert_eq!((&session["state"], &session["last_verdict"]), (&json!("loop"), &json!("reject")));
     let actions: Vec<&Value> =
         session["verdicts"].as_array().unwrap().iter().map(|verdict| &verdict["action"]).collect();
     assert_eq!(actions, ["hint", "reject"]);
-    server.observatory.note_verdict(verdict("run", Action::Allow, true));
+    server.observatory.note(verdict("run", Action::Allow, true));
     settle_again(&server, 1);
     let (_, session) = server.get("/sessions/run");
     assert_eq!((&session["state"], &session["last_verdict"]), (&json!("active"), &Value::Null));
@@ -246,10 +286,10 @@ fn a_verdict_without_words_has_those_of_what_was_found() {
         "detector": "redundancy", "kind": "repeat", "severity": "warning", "count": 2, "key": "k",
         "message": "`bash` was called 2 times",
     });
-    server.observatory.note_finding(tenant(), "run".to_owned(), finding);
-    server.observatory.note_verdict(verdict("run", Action::Warn, true));
+    server.observatory.note(Note::Found { tenant: tenant(), session: "run".to_owned(), finding });
+    server.observatory.note(verdict("run", Action::Warn, true));
     let words = Some("in words of its own".to_owned());
-    server.observatory.note_verdict(Verdict { message: words, ..verdict("run", Action::Hint, true) });
+    server.observatory.note(Verdict { message: words, ..verdict("run", Action::Hint, true) });
     settle(&server);
     let (_, session) = server.get("/sessions/run");
     let said: Vec<&Value> =
@@ -266,7 +306,7 @@ fn findings_of_one_key_stand_once_and_can_be_searched_by_kind() {
             "detector": "redundancy", "kind": "repeat", "severity": "loop", "count": count, "key": "k",
             "message": "bash again with key sk-abcdef0123456789",
         });
-        server.observatory.note_finding(tenant(), "run".to_owned(), finding);
+        server.observatory.note(Note::Found { tenant: tenant(), session: "run".to_owned(), finding });
     }
     settle(&server);
     let (_, session) = server.get("/sessions/run");
@@ -284,16 +324,16 @@ fn what_stopping_loops_saved_is_known_beside_loops_that_went_on() {
     let stopped = |server: &Server| {
         for number in 0..4 {
             server.observatory.note(call(number, Status::Pending));
-            server.observatory.note_usage(usage(number));
+            server.observatory.note(usage(number));
         }
-        server.observatory.note_verdict(verdict("run", Action::Reject, true));
+        server.observatory.note(verdict("run", Action::Reject, true));
     };
     stopped(&server);
     settle(&server);
     assert_eq!(server.get("/overview").1["saved_today"], Value::Null, "never invented");
     // A loop of the same kind that was only observed: it goes on for six rounds.
     for _ in 0..7 {
-        server.observatory.note_verdict(verdict("observed", Action::Reject, false));
+        server.observatory.note(verdict("observed", Action::Reject, false));
     }
     settle_again(&server, 1);
     let saved = &server.get("/overview").1["saved_today"];
@@ -306,7 +346,7 @@ fn without_prompts_no_word_is_kept_and_repeats_are_seen_all_the_same() {
     let server = Server::start_with(|options| options.keep_prompts = false);
     for number in 0..4 {
         server.observatory.note(call(number, Status::Pending));
-        server.observatory.complete(result(number));
+        server.observatory.note(result(number));
     }
     let mut other = call(4, Status::Success);
     other.log.action.tool_call = Some("read_file".to_owned());
@@ -325,7 +365,7 @@ fn texts_that_are_too_long_are_cut_and_not_refused() {
     arrival.log.cognition.reasoning_chain = Some(vec!["x".repeat(DecisionLog::MAX_TEXT); 100]);
     server.observatory.note(arrival);
     let output = Some("y".repeat(10 * DecisionLog::MAX_TEXT));
-    server.observatory.complete(Completion { output, ..result(0) });
+    server.observatory.note(Completion { output, ..result(0) });
     settle(&server);
     let (_, steps) = server.get("/sessions/run/steps");
     let text = serde_json::to_vec(&steps["steps"][0]["log"]).unwrap();
@@ -343,7 +383,7 @@ fn other_parts_that_fail_are_shown_beside_the_store() {
     server.observatory.note_health("semantic", None);
     assert_eq!(server.get("/overview").1["degraded"], json!([]));
     let told: Vec<Value> =
-        std::iter::from_fn(|| listener.poll()).map(|event| event.body["state"].clone()).collect();
+        std::iter::from_fn(|| listener.poll()).map(|event| event.body()["state"].clone()).collect();
     assert_eq!(told, ["degraded", "ok"]);
 }
 
@@ -352,7 +392,7 @@ fn a_session_that_was_switched_off_or_is_out_of_money_is_no_loop() {
     let server = Server::start();
     for (session, kind) in [("off", "kill_switch"), ("poor", "budget_exceeded")] {
         let kind = Some(kind.to_owned());
-        server.observatory.note_verdict(Verdict { kind, ..verdict(session, Action::Reject, true) });
+        server.observatory.note(Verdict { kind, ..verdict(session, Action::Reject, true) });
     }
     settle(&server);
     for session in ["off", "poor"] {

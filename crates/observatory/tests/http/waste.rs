@@ -1,6 +1,6 @@
 //! What loops burn, and when it is known.
 
-use loopbreaker_observatory::Arrival;
+use loopbreaker_observatory::{Arrival, Note};
 use loopbreaker_record::{DecisionLog, Moment, Status};
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ fn the_last_round_of_a_gateway_counts_once_the_model_goes_on() {
     let server = Server::start();
     for number in 0..3 {
         server.observatory.note(call(number, Status::Pending));
-        server.observatory.complete(result(number));
+        server.observatory.note(result(number));
     }
     server.observatory.note(call(3, Status::Pending));
     settle(&server);
@@ -73,7 +73,7 @@ fn the_last_round_of_a_gateway_counts_once_a_call_is_refused() {
     let server = Server::start();
     for number in 0..3 {
         server.observatory.note(call(number, Status::Pending));
-        server.observatory.complete(result(number));
+        server.observatory.note(result(number));
     }
     server.observatory.note(call(3, Status::Skipped));
     settle(&server);
@@ -85,9 +85,9 @@ fn the_last_round_of_a_session_counts_when_it_ends() {
     let server = Server::start();
     for number in 0..3 {
         server.observatory.note(call(number, Status::Pending));
-        server.observatory.complete(result(number));
+        server.observatory.note(result(number));
     }
-    server.observatory.end_session(tenant(), "run".to_owned());
+    server.observatory.note(Note::Ended { tenant: tenant(), session: "run".to_owned() });
     settle(&server);
     assert_eq!(wasted(&server), 2);
 }

@@ -33,10 +33,10 @@ fn note(observatory: &Observatory, number: u32) {
         cost_usd: 0.01,
     };
     let call = Arrival { tenant: "t".into(), session: Some(session.clone()), log };
-    assert!(observatory.note_with_usage(call, used));
+    assert!(observatory.note((call, used)));
     let (status, output) = (Status::Success, Some(format!("{number} lines")));
     let done = Completion { tenant: "t".into(), session, trace_id: trace(number), status, output };
-    assert!(observatory.complete(done));
+    assert!(observatory.note(done));
 }
 
 #[test]

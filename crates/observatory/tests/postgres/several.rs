@@ -64,7 +64,7 @@ async fn events_of_all_writers_are_told_by_all_in_one_order() {
         let mut heard = Vec::new();
         for _ in 0..100 {
             let next = tokio::time::timeout(Duration::from_secs(20), listener.next()).await.unwrap();
-            heard.push((next.seq, next.body["node"]["trace_id"].clone()));
+            heard.push((next.seq, next.body()["node"]["trace_id"].clone()));
         }
         told.push(heard);
     }
