@@ -193,21 +193,22 @@ fn kind_of(name: &str) -> Kind {
         "api-key" => Kind::Credential(Credential::Azure),
         // Our own, and those of other gateways.
         "x-session-id" => Kind::Session(0),
-        "x-litellm-session-id" => Kind::Session(1),
-        "x-litellm-trace-id" => Kind::Session(2),
-        "helicone-session-id" => Kind::Session(3),
-        "x-bf-session-id" => Kind::Session(4),
-        "x-portkey-trace-id" => Kind::Session(5),
-        "agent-session-id" => Kind::Session(6),
+        "x-loopbreaker-session" => Kind::Session(1),
+        "x-litellm-session-id" => Kind::Session(2),
+        "x-litellm-trace-id" => Kind::Session(3),
+        "helicone-session-id" => Kind::Session(4),
+        "x-bf-session-id" => Kind::Session(5),
+        "x-portkey-trace-id" => Kind::Session(6),
+        "agent-session-id" => Kind::Session(7),
         // Those of agents.
-        "x-opencode-session" => Kind::Session(8),
-        "session-id" | "session_id" => Kind::Session(9),
-        "thread-id" | "thread_id" => Kind::Session(10),
-        "conversation_id" => Kind::Session(11),
-        "x-codex-parent-thread-id" => Kind::Session(12),
-        "x-session-affinity" => Kind::Session(13),
-        "x-grok-conv-id" => Kind::Session(14),
-        _ if name.starts_with("x-") && name.ends_with("-session-id") => Kind::Session(7),
+        "x-opencode-session" => Kind::Session(9),
+        "session-id" | "session_id" => Kind::Session(10),
+        "thread-id" | "thread_id" => Kind::Session(11),
+        "conversation_id" => Kind::Session(12),
+        "x-codex-parent-thread-id" => Kind::Session(13),
+        "x-session-affinity" => Kind::Session(14),
+        "x-grok-conv-id" => Kind::Session(15),
+        _ if name.starts_with("x-") && name.ends_with("-session-id") => Kind::Session(8),
         _ => Kind::Other,
     }
 }
@@ -342,6 +343,9 @@ mod tests {
     fn our_own_session_header_comes_first_wherever_it_stands() {
         let all = [("x-claude-code-session-id", "c"), ("x-session-id", "s"), ("x-litellm-session-id", "l")];
         assert_eq!(session(&all).as_deref(), Some("s"));
+        // An agent hands on what it was told.
+        let told = [("x-litellm-session-id", "l"), ("x-loopbreaker-session", "lb-1")];
+        assert_eq!(session(&told).as_deref(), Some("lb-1"));
         assert_eq!(session(&[("thread_id", "t"), ("x-acme-session-id", "a")]).as_deref(), Some("a"));
         assert_eq!(session(&[("thread_id", "t")]).as_deref(), Some("t"));
     }
