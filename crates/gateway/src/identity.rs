@@ -83,7 +83,10 @@ impl<'r> Caller<'r> {
         'r: 'a,
     {
         let body = || facts.session.as_deref().filter(|id| is_plausible(id));
-        self.session.map(|(_, id)| id).or_else(body)
+        // Agents that make a key for each conversation make a UUID; any other name is that of many conversations that
+        // begin alike.
+        let key = || facts.prompt_cache_key.as_deref().filter(|key| is_uuid(key));
+        self.session.map(|(_, id)| id).or_else(body).or_else(key)
     }
 }
 
@@ -235,6 +238,17 @@ fn is_plausible(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !nothing.iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
+/// Whether this is a UUID in its usual form.
+fn is_uuid(name: &str) -> bool {
+    let mut parts = name.split('-');
+    let has_shape = [8, 4, 4, 4, 12].iter().all(|length| {
+        parts
+            .next()
+            .is_some_and(|part| part.len() == *length && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    });
+    has_shape && parts.next().is_none()
+}
+
 const MAX_NAME: usize = 200;
 
 #[cfg(test)]
@@ -356,6 +370,18 @@ mod tests {
         assert_eq!(Caller::default().session(&facts), Some("b"));
         let named = headers(&[("x-session-id", "s")]);
         assert_eq!(Caller::of(&named, "", None, Provider::OpenAi).session(&facts), Some("s"));
+    }
+
+    #[test]
+    fn a_cache_key_names_a_conversation_only_where_it_is_made_for_one() {
+        let keyed = |key: &str| Facts { prompt_cache_key: Some(key.into()), ..Facts::default() };
+        let uuid = "0199a213-81c0-7800-8aa1-bbab2a035a53";
+        assert_eq!(Caller::default().session(&keyed(uuid)), Some(uuid));
+        for many in ["support-bot-v3", "0199a213-81c0-7800-8aa1", "0199a213-81c0-7800-8aa1-bbab2a035a53-1"] {
+            assert_eq!(Caller::default().session(&keyed(many)), None, "{many}");
+        }
+        let named = Facts { session: Some("b".into()), ..keyed(uuid) };
+        assert_eq!(Caller::default().session(&named), Some("b"));
     }
 
     #[test]
