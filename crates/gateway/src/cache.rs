@@ -21,6 +21,7 @@ use loopbreaker_telemetry::CacheUse;
 
 pub(crate) use kept::{Kept, Recording, Replay};
 pub(crate) use shelf::Cache;
+pub(crate) use words::only_words;
 
 use crate::answer::{End, Ended};
 use crate::consider::{Case, Looked};
@@ -29,7 +30,6 @@ use crate::reply::Reply;
 use crate::send::Sending;
 use crate::settings::Settings;
 use crate::state::Shared;
-use words::only_words;
 
 /// A request whose answer may be given again, or kept.
 #[derive(Debug, Clone)]

@@ -462,7 +462,7 @@ fn refuse_for_a_while(shared: &Shared, case: &mut Case<'_>) {
     }
 }
 
-fn keys<'r>(looked: &'r Looked<'_>, case: &'r Case<'_>, session: &'r str) -> Keys<'r> {
+pub(crate) fn keys<'r>(looked: &'r Looked<'_>, case: &'r Case<'_>, session: &'r str) -> Keys<'r> {
     Keys {
         tenant: case.tenant.key,
         tenant_name: &case.tenant.name,

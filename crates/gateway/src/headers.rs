@@ -42,6 +42,11 @@ pub(crate) fn copy_upgrade(from: &HeaderMap, to: &mut HeaderMap) {
     }
 }
 
+/// Whether a request has more than one `Host` (RFC 9112 §3.2).
+pub(crate) fn names_two_hosts(headers: &HeaderMap) -> bool {
+    headers.get_all(HOST).iter().nth(1).is_some()
+}
+
 /// Gives a request the headers that it would have in HTTP/1.1: the host that stands in its target, and one header for
 /// all cookies, which HTTP/2 may split.
 pub(crate) fn as_in_http1<B>(request: &mut Request<B>) {

@@ -83,7 +83,10 @@ impl<'r> Caller<'r> {
         'r: 'a,
     {
         let body = || facts.session.as_deref().filter(|id| is_plausible(id));
-        self.session.map(|(_, id)| id).or_else(body)
+        // Agents that make a key for each conversation make a UUID; any other name is that of many conversations that
+        // begin alike.
+        let key = || facts.prompt_cache_key.as_deref().filter(|key| is_uuid(key));
+        self.session.map(|(_, id)| id).or_else(body).or_else(key)
     }
 }
 
@@ -193,21 +196,22 @@ fn kind_of(name: &str) -> Kind {
         "api-key" => Kind::Credential(Credential::Azure),
         // Our own, and those of other gateways.
         "x-session-id" => Kind::Session(0),
-        "x-litellm-session-id" => Kind::Session(1),
-        "x-litellm-trace-id" => Kind::Session(2),
-        "helicone-session-id" => Kind::Session(3),
-        "x-bf-session-id" => Kind::Session(4),
-        "x-portkey-trace-id" => Kind::Session(5),
-        "agent-session-id" => Kind::Session(6),
+        "x-loopbreaker-session" => Kind::Session(1),
+        "x-litellm-session-id" => Kind::Session(2),
+        "x-litellm-trace-id" => Kind::Session(3),
+        "helicone-session-id" => Kind::Session(4),
+        "x-bf-session-id" => Kind::Session(5),
+        "x-portkey-trace-id" => Kind::Session(6),
+        "agent-session-id" => Kind::Session(7),
         // Those of agents.
-        "x-opencode-session" => Kind::Session(8),
-        "session-id" | "session_id" => Kind::Session(9),
-        "thread-id" | "thread_id" => Kind::Session(10),
-        "conversation_id" => Kind::Session(11),
-        "x-codex-parent-thread-id" => Kind::Session(12),
-        "x-session-affinity" => Kind::Session(13),
-        "x-grok-conv-id" => Kind::Session(14),
-        _ if name.starts_with("x-") && name.ends_with("-session-id") => Kind::Session(7),
+        "x-opencode-session" => Kind::Session(9),
+        "session-id" | "session_id" => Kind::Session(10),
+        "thread-id" | "thread_id" => Kind::Session(11),
+        "conversation_id" => Kind::Session(12),
+        "x-codex-parent-thread-id" => Kind::Session(13),
+        "x-session-affinity" => Kind::Session(14),
+        "x-grok-conv-id" => Kind::Session(15),
+        _ if name.starts_with("x-") && name.ends_with("-session-id") => Kind::Session(8),
         _ => Kind::Other,
     }
 }
@@ -232,6 +236,17 @@ fn product(client: &str) -> &str {
 fn is_plausible(name: &str) -> bool {
     let nothing = ["null", "none", "undefined", "unknown", "-"];
     !name.is_empty() && name.len() <= MAX_NAME && !nothing.iter().any(|word| name.eq_ignore_ascii_case(word))
+}
+
+/// Whether this is a UUID in its usual form.
+fn is_uuid(name: &str) -> bool {
+    let mut parts = name.split('-');
+    let has_shape = [8, 4, 4, 4, 12].iter().all(|length| {
+        parts
+            .next()
+            .is_some_and(|part| part.len() == *length && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    });
+    has_shape && parts.next().is_none()
 }
 
 const MAX_NAME: usize = 200;
@@ -342,6 +357,9 @@ mod tests {
     fn our_own_session_header_comes_first_wherever_it_stands() {
         let all = [("x-claude-code-session-id", "c"), ("x-session-id", "s"), ("x-litellm-session-id", "l")];
         assert_eq!(session(&all).as_deref(), Some("s"));
+        // An agent hands on what it was told.
+        let told = [("x-litellm-session-id", "l"), ("x-loopbreaker-session", "lb-1")];
+        assert_eq!(session(&told).as_deref(), Some("lb-1"));
         assert_eq!(session(&[("thread_id", "t"), ("x-acme-session-id", "a")]).as_deref(), Some("a"));
         assert_eq!(session(&[("thread_id", "t")]).as_deref(), Some("t"));
     }
@@ -352,6 +370,18 @@ mod tests {
         assert_eq!(Caller::default().session(&facts), Some("b"));
         let named = headers(&[("x-session-id", "s")]);
         assert_eq!(Caller::of(&named, "", None, Provider::OpenAi).session(&facts), Some("s"));
+    }
+
+    #[test]
+    fn a_cache_key_names_a_conversation_only_where_it_is_made_for_one() {
+        let keyed = |key: &str| Facts { prompt_cache_key: Some(key.into()), ..Facts::default() };
+        let uuid = "0199a213-81c0-7800-8aa1-bbab2a035a53";
+        assert_eq!(Caller::default().session(&keyed(uuid)), Some(uuid));
+        for many in ["support-bot-v3", "0199a213-81c0-7800-8aa1", "0199a213-81c0-7800-8aa1-bbab2a035a53-1"] {
+            assert_eq!(Caller::default().session(&keyed(many)), None, "{many}");
+        }
+        let named = Facts { session: Some("b".into()), ..keyed(uuid) };
+        assert_eq!(Caller::default().session(&named), Some("b"));
     }
 
     #[test]

@@ -55,14 +55,7 @@ impl Judge<'_> {
             if let Some(config) = &applied.policy.policy.loop_detection
                 && let Some(count) = counts.next().filter(|count| count.fires)
             {
-                let enforced = applied.enforced && !question.held_out;
-                let proposal = identical(config, count);
-                let note = identical_note(count, applied, enforced);
-                if question.is_kept {
-                    verdict.findings.push(kept_note(&note, proposal.action));
-                }
-                verdict.notes.push(note);
-                verdict.hear(proposal, &applied.policy.id, enforced);
+                hear_identical(&mut verdict, applied, config, count, question.held_out, question.is_kept);
             }
             if let Some(config) = &applied.policy.policy.tool_loops {
                 let enforced = applied.enforced && !question.held_out;
@@ -187,6 +180,25 @@ fn with_policy(mut kept: Value, note: &FindingNote, action: Action) -> Value {
     kept["mode"] = note.mode.as_str().into();
     kept["action"] = action.as_str().into();
     kept
+}
+
+/// A request was sent too often for a policy.
+pub(crate) fn hear_identical(
+    verdict: &mut Verdict,
+    applied: &Applied<'_>,
+    config: &LoopDetection,
+    count: RequestCount,
+    held_out: bool,
+    is_kept: bool,
+) {
+    let enforced = applied.enforced && !held_out;
+    let proposal = identical(config, count);
+    let note = identical_note(count, applied, enforced);
+    if is_kept {
+        verdict.findings.push(kept_note(&note, proposal.action));
+    }
+    verdict.notes.push(note);
+    verdict.hear(proposal, &applied.policy.id, enforced);
 }
 
 fn identical_note(count: RequestCount, applied: &Applied<'_>, enforced: bool) -> FindingNote {

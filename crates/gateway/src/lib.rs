@@ -56,6 +56,7 @@ mod send;
 mod sessions;
 mod settings;
 mod settle;
+mod similar;
 mod spellings;
 mod state;
 mod ticket;

@@ -214,6 +214,10 @@ async fn serve(
 }
 
 async fn answer(worker: &Worker, serves: Serves, mut request: Request<Incoming>) -> Response<Reply> {
+    if headers::names_two_hosts(request.headers()) {
+        // Whoever is in front of us may have believed the other one.
+        return control::json_error(400, "bad_request", "a request is for one `Host`");
+    }
     headers::as_in_http1(&mut request);
     let path = request.uri().path();
     let own = control::is_own(path);

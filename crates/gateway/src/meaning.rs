@@ -20,6 +20,7 @@ use crate::delta::everything_said;
 use crate::pipeline::Worker;
 use crate::sessions::SessionKey;
 use crate::settings::{Applied, Settings};
+use crate::similar::by_meaning;
 use crate::verdict::{Proposal, Refused, Seen};
 
 /// Compares deltas, and remembers what was found beside requests that have gone on.
@@ -65,9 +66,12 @@ impl Worker {
     /// Compares what a request adds with what was added before, where a policy wants that and nothing has refused the
     /// request yet.
     pub(crate) async fn compare(&self, settings: &Settings, case: &mut Case<'_>, looked: &Looked<'_>) {
+        let Some(meaning) = self.shared.meaning() else { return };
+        if case.policies.iter().any(|applied| by_meaning(applied).is_some()) {
+            Box::pin(self.count_similar(settings, case, looked, &meaning)).await;
+        }
         let comparing = case.policies.iter().filter_map(|applied| applied.policy.policy.semantic);
         let Some(threshold) = comparing.map(|policy| policy.threshold).reduce(f64::min) else { return };
-        let Some(meaning) = self.shared.meaning() else { return };
         if case.verdict.action == Action::Reject || case.delta.text.is_empty() {
             return;
         }
@@ -153,10 +157,11 @@ fn told(context: TraceContext, at: SystemTime, took: Duration, reading: &Reading
     Check { context, at, took, result: reading.how.name(), reason: reading.how.reason(), similarity }
 }
 
-/// Whether a policy compares what is said: to find loops, or to give an answer again.
+/// Whether a policy compares what is said: to find loops, to count requests, or to give an answer again.
 pub(crate) fn compares(policy: &Policy) -> bool {
-    let by_meaning = |cache: &loopbreaker_config::Cache| cache.similarity == Similarity::Semantic;
-    policy.semantic.is_some() || policy.cache.as_ref().is_some_and(by_meaning)
+    let of_cache = policy.cache.as_ref().map(|cache| cache.similarity);
+    let of_requests = policy.loop_detection.map(|config| config.similarity);
+    policy.semantic.is_some() || [of_cache, of_requests].contains(&Some(Similarity::Semantic))
 }
 
 /// Finds out beside the request; the next one of its session hears of it.

@@ -35,6 +35,7 @@ use crate::pauses::Pauses;
 use crate::secret::Secret;
 use crate::sessions::Sessions;
 use crate::settings::Settings;
+use crate::similar::SimilarRequests;
 use crate::transcripts::Transcripts;
 use crate::upstream::Origin;
 
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     pub(crate) transcripts: Transcripts,
     pub(crate) identical: Arc<IdenticalRequests>,
+    pub(crate) similar: SimilarRequests,
     pub(crate) ledger: Ledger,
     pub(crate) accounts: Accounts,
     pub(crate) holds: Arc<Holds>,
@@ -133,6 +135,7 @@ impl Shared {
             sessions: Sessions::new(Self::MAX_SESSIONS),
             transcripts: Transcripts::new(Self::MAX_TRANSCRIPT_BYTES),
             identical: Arc::new(IdenticalRequests::new()),
+            similar: SimilarRequests::new(),
             ledger: Ledger::new(Self::MAX_COUNTS),
             accounts: Accounts::default(),
             holds: Arc::new(Holds::new(Arc::clone(&telemetry.metrics))),

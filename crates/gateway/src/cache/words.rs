@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// What a person said, if the message is theirs and there is nothing but words in it: a picture or a result beside them
 /// would be compared with nothing.
-pub(super) fn only_words(message: &[u8]) -> Option<String> {
+pub(crate) fn only_words(message: &[u8]) -> Option<String> {
     // A longer text says more than its embedding sees.
     const MAX: usize = 4 << 10;
     if message.len() > 2 * MAX {

@@ -148,7 +148,7 @@ fn chunks_with_extensions_and_odd_sizes_are_read_or_refused() {
 #[test]
 fn bytes_that_no_request_has_are_refused() {
     let (lab, provider) = raw();
-    let requests: [&[u8]; 11] = [
+    let requests: [&[u8]; 12] = [
         b"GET /v1/\0models HTTP/1.1\r\nhost: x\r\n\r\n",
         b"GET /v1/models HTTP/1.1\r\nhost: x\r\nx: a\0b\r\n\r\n",
         b"GET /v1/mo dels HTTP/1.1\r\nhost: x\r\n\r\n",
@@ -156,6 +156,7 @@ fn bytes_that_no_request_has_are_refused() {
         b"GET /v1/models HTTP/3.0\r\nhost: x\r\n\r\n",
         b"G\xffT /v1/models HTTP/1.1\r\nhost: x\r\n\r\n",
         b"GET\t/v1/models\tHTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET /v1/models HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n",
         b"GET /v1/models HTTP/1.1\r\nno colon\r\n\r\n",
         b"GET /v1/models HTTP/1.1\r\n: no name\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",

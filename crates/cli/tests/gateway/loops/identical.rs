@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use loopbreaker_mock::Turn;
 
 use crate::lab::{Lab, until};
-use crate::talk::question;
+use crate::talk::{Chat, question};
 use crate::wire::request;
 
 /// A policy for the same request again.
@@ -221,4 +221,61 @@ fn where_no_model_listens_a_hint_is_a_warning() {
         .map(|_| lab.get("/v1/models").header("x-loopbreaker-verdict").unwrap_or("none").to_owned())
         .collect();
     assert_eq!(verdicts, ["allow", "warn", "warn"]);
+}
+
+/// A gateway that counts similar requests, too. The model is loaded when it is first needed; until then only equal ones
+/// are found.
+fn similar() -> Lab {
+    let lab = Lab::with(
+        "semantic: { timeout: 10s, threshold: 0.9 }\npolicies: [{ id: p, spec: { loop_detection: { enabled: true, \
+         window_seconds: 60, threshold_identical_requests: 3, action: reject, similarity: semantic } } }]",
+    );
+    let mut words = "Which tickets of the billing team are open?".to_owned();
+    until("other words are recognised", || {
+        words.push_str(" Please!");
+        lab.chat(&[("x-tenant-id", "first")], question(&words)).status == 429
+    });
+    lab
+}
+
+const SAID: [&str; 3] = [
+    "Please summarise the quarterly sales report for the board",
+    "Please summarize the quarterly sales report for the board",
+    "Summarise the quarterly sales report for the board, please",
+];
+
+#[test]
+fn requests_that_say_the_same_in_other_words_count_as_one_where_that_is_asked_for() {
+    let lab = similar();
+    let before = lab.sent();
+    let replies = SAID.map(|words| lab.chat(&[], question(words)));
+    assert_eq!(replies.each_ref().map(|reply| reply.status), [200, 200, 429]);
+    assert_eq!(replies[2].code(), "loop_detected");
+    assert_eq!(replies[2].header("x-loopbreaker-loop"), Some("kind=identical_request; count=3"));
+    assert_eq!(replies[2].header("retry-after"), Some("60"));
+    assert_eq!(lab.sent(), before + 2);
+}
+
+#[test]
+fn similar_requests_of_two_tenants_about_two_things_or_after_another_history_are_not_added_up() {
+    let lab = similar();
+    let ask = |tenant: &str, body: String| lab.chat(&[("x-tenant-id", tenant)], body).status;
+    let statuses = [
+        ask("a", question(SAID[0])),
+        ask("b", question(SAID[1])),
+        ask("b", question(SAID[2])),
+        ask("a", question("Please summarise the sales report of quarter 3 for the board")),
+        ask("a", question("Please summarise the sales report of quarter 4 for the board")),
+        ask("a", Chat::new("hello").user(SAID[1]).body()),
+        ask("a", Chat::new("hello").user(SAID[2]).body()),
+        ask("a", question("Which colours does the new logo have?")),
+    ];
+    assert_eq!(statuses, [200; 8]);
+}
+
+#[test]
+fn a_similar_request_that_the_provider_could_not_answer_is_taken_back() {
+    let lab = similar();
+    lab.mock.script([Turn::status(503), Turn::status(503), Turn::text("ok")]);
+    assert_eq!(SAID.map(|words| lab.chat(&[], question(words)).status), [503, 503, 200]);
 }
