@@ -19,7 +19,17 @@ use crate::number::counted;
 use crate::terminal::{self, printable, wrap};
 
 pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
-    let mut file = config_file::find(args.config.file.as_deref())?;
+    let mut file = match config_file::find(args.config.file.as_deref()) {
+        // A machine reads this, too.
+        Err(Failure::Told { message, hint }) if args.json => {
+            let name = args.config.file.as_ref().map(|path| path.display().to_string());
+            let (path, hint) = (String::new(), Some(hint));
+            let problem = Problem { file: None, line: 1, column: 1, path, message, hint };
+            document::write(io::stdout().lock(), name.as_deref(), &Err(vec![problem]))?;
+            return Ok(Exit::Problem);
+        }
+        found => found?,
+    };
     let checked = file.as_mut().map_or_else(|| Ok(Config::default()), ConfigFile::parse);
     if args.json {
         document::write(io::stdout().lock(), file.as_ref().map(|file| &*file.name), &checked)?;

@@ -104,14 +104,17 @@ impl Estimate {
     /// The estimate of a request of so many bytes, where `cost` knows what tokens cost in micro-dollars.
     pub(crate) fn of(bytes: u64, facts: &Facts, cost: impl Fn(&Tokens) -> u64) -> Self {
         let tokens = estimate_tokens(bytes, facts.max_output_tokens, facts.choices);
-        let known = match facts.max_output_tokens {
-            Some(_) => tokens,
-            None => Tokens { output: 0, ..tokens },
+        let (all, money) = (tokens.total(), cost(&tokens));
+        let (known, known_money) = if facts.max_output_tokens.is_some() {
+            (all, money)
+        } else {
+            let asked = Tokens { output: 0, ..tokens };
+            (asked.total(), cost(&asked))
         };
         Self {
             input: tokens.input,
-            tokens: Probable { known: known.total(), all: tokens.total() },
-            money_micros: Probable { known: cost(&known), all: cost(&tokens) },
+            tokens: Probable { known, all },
+            money_micros: Probable { known: known_money, all: money },
         }
     }
 }

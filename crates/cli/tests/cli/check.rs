@@ -51,6 +51,15 @@ fn policy_files_are_looked_for_beside_the_config_and_told_by_their_own_lines() {
 }
 
 #[test]
+fn json_is_one_document_where_there_is_no_config_to_read() {
+    let outcome = Desk::new().run(&["check", "-c", "missing.yaml", "--json"]);
+    assert_eq!((outcome.code, &*outcome.stderr), (1, ""));
+    let document = one(&outcome);
+    assert_eq!((&document["file"], &document["ok"]), (&json!("missing.yaml"), &json!(false)));
+    assert!(document["problems"][0]["message"].as_str().unwrap().contains("could not be read"));
+}
+
+#[test]
 fn json_is_one_document() {
     let outcome = Desk::with("bad.yaml", BAD).run(&["check", "-c", "bad.yaml", "--json"]);
     assert_eq!((outcome.code, &*outcome.stderr), (1, ""));
