@@ -44,8 +44,8 @@ struct Run {
 
 impl Clerk {
     const MAX_RUNS: usize = 20_000;
-    /// As many are handed over at once: the store puts a few times as many into one transaction.
-    const MAX_NOTES: usize = 256;
+    /// As many are handed over at once: a store on a slow link looks at its clock between two times of this.
+    const MAX_NOTES: usize = 32;
 
     pub(super) fn new(observatory: Arc<Observatory>) -> Self {
         let runs =

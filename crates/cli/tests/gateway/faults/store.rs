@@ -1,10 +1,10 @@
-//! The store of the log is away when the gateway starts.
+//! The store of the log, as whoever asks sees it: also while it is away when the gateway starts.
 
 use std::fs;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::lab::{Bench, Lab, until};
 use crate::postgres::Server;
@@ -24,6 +24,25 @@ fn hand_in(lab: &Lab) -> Reply {
         "action": { "status": "success" },
     });
     lab.post("/api/v1/decision-logs", &[("content-type", "application/json")], log.to_string())
+}
+
+#[test]
+fn whoever_asks_sees_the_call_that_has_just_passed() {
+    let lab = Lab::new();
+    until("the store is open", || lab.get("/api/v1/overview").status == 200);
+    let mut chat = Chat::new("read them");
+    for times in 1..=5 {
+        chat = chat.call(&format!("cat {times}.txt"), &format!("text number {times}"));
+        assert_eq!(lab.verdict(&[("x-session-id", "run")], chat.body()).0, 200);
+        // Asked once, and not until it is there.
+        let steps = lab.get("/api/v1/sessions/run/steps").json()["steps"].clone();
+        let is_call = |step: &&Value| step["log"]["action"]["tool_call"].is_string();
+        assert_eq!(
+            steps.as_array().map(|steps| steps.iter().filter(is_call).count()),
+            Some(times),
+            "{steps}"
+        );
+    }
 }
 
 /// The store is away: that is told, requests go on, and nothing is acknowledged.
