@@ -4,17 +4,16 @@
 pub(super) fn normalise(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model);
     // Bedrock: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
-    let name = name.rsplit_once("anthropic.").map_or(name, |(_, name)| name);
+    let vendor = if name.contains('.') { name.rsplit_once("anthropic.") } else { None };
+    let name = vendor.map_or(name, |(_, name)| name);
     spell(name)
 }
 
 /// The same with the vendor, for patterns that name one.
 pub(super) fn spell(model: &str) -> String {
-    let one = |character: char| match character {
-        '.' | ':' | '@' => '-',
-        other => other.to_ascii_lowercase(),
-    };
-    model.trim().chars().map(one).collect()
+    const MARKS: [char; 3] = ['.', ':', '@'];
+    let name = model.trim().to_ascii_lowercase();
+    if name.contains(MARKS) { name.replace(MARKS, "-") } else { name }
 }
 
 /// The name itself and what is left of it without a version, the longest first.
