@@ -30,6 +30,7 @@ pub(crate) fn write_number(text: &[u8], out: &mut Vec<u8>) -> Result<(), NotJson
     if scale < 0
         && let Some(double) = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok())
         && double != 0.0
+        && double.is_finite()
     {
         out.extend_from_slice(ryu_js::Buffer::new().format(double).as_bytes());
         return Ok(());
@@ -172,6 +173,11 @@ mod tests {
         same("10e399", "1e400");
         same("-1.50e-400", "-15e-401");
         differ("1e99999999999999999999", "1e99999999999999999998");
+        let long = "7".repeat(400);
+        differ(&format!("{long}.5"), &format!("{long}.6"));
+        same(&format!("{long}.50"), &format!("{long}.5"));
+        let canonical = canonical_json(&format!("{long}.5"));
+        assert_eq!(canonical.as_deref().and_then(canonical_json), canonical, "it has one form only");
     }
 
     #[test]
