@@ -174,6 +174,11 @@ impl Worker {
                 self.begin_pause(case, dialect);
             }
         }
+        self.standing_pause(case)
+    }
+
+    fn standing_pause(&self, case: &Case<'_>) -> Option<Wait> {
+        let pauses = &self.shared.pauses;
         pauses.of(case.account, case.tip).or_else(|| pauses.of(case.run, case.tip))
     }
 
@@ -227,7 +232,8 @@ impl Worker {
         let (delay_here, hold) =
             if held.is_some() { (delay, settings.config.pause.hold) } else { Default::default() };
         tokio::time::sleep(delay_here).await;
-        let mut decided = match pause {
+        // An operator may have paused the session while the call was slowed down.
+        let mut decided = match pause.or_else(|| self.standing_pause(case)) {
             None => Ok(()),
             Some(pause) => self.decided(settings, case, pause, hold).await,
         };

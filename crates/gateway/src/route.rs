@@ -184,7 +184,9 @@ fn plain(path: &str) -> Cow<'_, str> {
 /// dotted parts, and a slash at its end.
 pub(crate) fn other_spelling(path: &str) -> Option<String> {
     let ends_in_slash = path.len() > 1 && path.ends_with('/');
-    if !ends_in_slash && !path.contains('%') && !path.contains("//") && !path.contains("/.") {
+    let bytes = path.as_bytes();
+    let is_odd = |pair: &[u8]| matches!(pair, [b'/', b'/' | b'.']);
+    if !ends_in_slash && !bytes.contains(&b'%') && !bytes.windows(2).any(is_odd) {
         return None;
     }
     let plain = plain(path);

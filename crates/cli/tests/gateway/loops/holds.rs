@@ -71,6 +71,20 @@ fn a_held_call_whose_client_has_gone_is_never_sent() {
 }
 
 #[test]
+fn a_call_that_is_slowed_down_is_held_when_its_session_is_paused_meanwhile() {
+    let lab = Lab::with(&format!("pause: {{ hold: 300ms }}\n{}", throttling(1_000)));
+    assert_eq!(begin(&lab, "s").reply().status, 200);
+    hammer(&lab, 10);
+    let sent = lab.sent();
+    let mut held = begin(&lab, "s");
+    until("it is held", || lab.metric("loopbreaker_held") == 1.0);
+    assert_eq!(lab.post("/api/v1/sessions/s/pause", &[], "").status, 200);
+    let reply = held.reply();
+    assert_eq!((reply.status, reply.code().as_str()), (429, "paused"));
+    assert_eq!(lab.sent(), sent);
+}
+
+#[test]
 fn a_paused_call_is_held_until_somebody_resumes_it() {
     let lab = Lab::with(paused());
     assert_eq!(begin(&lab, "s").reply().status, 200);
