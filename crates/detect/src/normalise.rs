@@ -20,19 +20,13 @@ use crate::config::ConfigError;
 struct Rule {
     pattern: &'static str,
     instead: &'static [u8],
-    /// Whether it always begins with one of a few words, which are found faster than anything else.
-    begins_with_word: bool,
 }
 
 const fn rule(pattern: &'static str, instead: &'static [u8]) -> Rule {
-    Rule { pattern, instead, begins_with_word: false }
+    Rule { pattern, instead }
 }
 
-const fn word(pattern: &'static str, instead: &'static [u8]) -> Rule {
-    Rule { pattern, instead, begins_with_word: true }
-}
-
-/// Where two rules fit at one place, the earlier one wins.
+/// Where two rules fit at one place, the earlier one wins. What a rule may begin with, `starts.rs` knows too.
 const RULES: &[Rule] = &[
     // Terminal control: CSI, OSC and single-character escapes.
     rule(r"\x1b\[[0-?]*[ -/]*[@-~]", b""),
@@ -45,15 +39,15 @@ const RULES: &[Rule] = &[
     ),
     rule(r"\b\d{8}T\d{6}(?:\.\d+)?Z?\b", b"<time>"),
     // RFC 2822, ctime, syslog and web-server logs.
-    word(
+    rule(
         r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? (?:\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}(?::\d{2})?|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} \d{2}:\d{2}:\d{2}(?: [AP]M)?(?: [A-Z]{3,5})? \d{4})(?: (?:GMT|UTC|[+-]\d{4}))?",
         b"<time>",
     ),
-    word(
+    rule(
         r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} +\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?",
         b"<time>",
     ),
-    word(
+    rule(
         r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} \d{1,2},? \d{4},?(?: at)? \d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?",
         b"<time>",
     ),
@@ -73,10 +67,10 @@ const RULES: &[Rule] = &[
     // Identifiers that are drawn anew each time.
     rule(r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b", b"<uuid>"),
     rule(r"\b0x[0-9A-Fa-f]{6,16}\b", b"<address>"),
-    word(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess [Ii][Dd])(?:"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
+    rule(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess [Ii][Dd])(?:"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
     // Of few digits it may be the third of ten.
-    word(r#"\b[Pp]rocess(?:"? ?[=:#] ?| )\d{4,7}\b"#, b"<pid>"),
-    word(
+    rule(r#"\b[Pp]rocess(?:"? ?[=:#] ?| )\d{4,7}\b"#, b"<pid>"),
+    rule(
         r#"\b(?:duration|elapsed|latency|took)(?:_(?:ns|us|ms|s|secs?|seconds))?"? ?[=:] ?\d+(?:\.\d+)?\b"#,
         b"<duration>",
     ),
@@ -87,13 +81,13 @@ const RULES: &[Rule] = &[
         r"\b\d+ (?:more )?(?:steps?|turns?|rounds?|attempts?|tries|chances?|interactions?|tool calls|tokens) (?:left|remaining)\b",
         b"<budget>",
     ),
-    word(
+    rule(
         r"\b(?:[Ss]teps|[Tt]urns|[Rr]ounds|[Aa]ttempts|[Ii]nteractions|[Tt]okens) (?:left|remaining): ?\d+|\b[Rr]emaining (?:steps|turns|rounds|attempts|tokens): ?\d+",
         b"<budget>",
     ),
-    word(r"\b[Tt]urn \d+ ?(?:of|/) ?\d+\b|\b[Cc]ost(?: so far)?: ?\$\d+(?:\.\d+)?", b"<budget>"),
+    rule(r"\b[Tt]urn \d+ ?(?:of|/) ?\d+\b|\b[Cc]ost(?: so far)?: ?\$\d+(?:\.\d+)?", b"<budget>"),
     // A field, or a count, of errors that holds none.
-    word(
+    rule(
         r#"\b(?:[Ee]rrors?|[Ff]ailed|[Ff]ailures?|[Ee]xceptions?)(?: [a-z]{1,16})?\\?["']? ?[:=] ?(?:\\?"\\?"|''|\[\]|\(none\)|(?:null|[Nn]one|false|0)\b)"#,
         b"<fine>",
     ),
@@ -116,8 +110,8 @@ pub(crate) struct Normaliser(Search);
 /// How what is folded is searched for.
 #[derive(Debug, Clone)]
 enum Search {
-    /// The built-in rules: those that begin with a word by their words, the others where they may begin at all.
-    BuiltIn { words: Patterns, others: Patterns },
+    /// The built-in rules, where one of them may begin.
+    BuiltIn(Patterns),
     /// Everything at every place: a tool's own patterns may begin anywhere.
     Everywhere(Patterns),
 }
@@ -132,22 +126,22 @@ struct Patterns {
 }
 
 /// Something that is folded.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Found {
     span: Range<usize>,
     instead: &'static [u8],
 }
 
 impl Patterns {
-    /// The rules that are meant, and then the tool's own patterns, whose matches are dropped.
-    fn compile(is_meant: impl Fn(&Rule) -> bool, own: &[String]) -> Result<Self, ConfigError> {
-        let rules = || RULES.iter().filter(|rule| is_meant(rule));
-        let all: Vec<&str> = rules().map(|rule| rule.pattern).chain(own.iter().map(String::as_str)).collect();
+    /// The rules, and then the tool's own patterns, whose matches are dropped.
+    fn compile(own: &[String]) -> Result<Self, ConfigError> {
+        let rules = RULES.iter().map(|rule| rule.pattern);
+        let all: Vec<&str> = rules.chain(own.iter().map(String::as_str)).collect();
         let regex = builder().build_many(&all).map_err(|error| ConfigError::BadPattern {
             pattern: own.join(" | "),
             reason: error.to_string(),
         })?;
-        let instead = rules().map(|rule| rule.instead).chain(own.iter().map(|_| &b""[..])).collect();
+        let instead = RULES.iter().map(|rule| rule.instead).chain(own.iter().map(|_| &b""[..])).collect();
         Ok(Self { regex: Some(regex), instead })
     }
 
@@ -163,11 +157,8 @@ impl Normaliser {
     pub(crate) fn built_in() -> &'static Self {
         static BUILT_IN: LazyLock<Normaliser> = LazyLock::new(|| {
             // The table is constant and a test compiles it, so the fallback that folds nothing is never met.
-            let part = |begins_with_word: bool| {
-                Patterns::compile(|rule| rule.begins_with_word == begins_with_word, &[])
-                    .unwrap_or(Patterns { regex: None, instead: Vec::new() })
-            };
-            Normaliser(Search::BuiltIn { words: part(true), others: part(false) })
+            let none = Patterns { regex: None, instead: Vec::new() };
+            Normaliser(Search::BuiltIn(Patterns::compile(&[]).unwrap_or(none)))
         });
         &BUILT_IN
     }
@@ -180,7 +171,7 @@ impl Normaliser {
         if own.is_empty() {
             return Ok(Self::built_in().clone());
         }
-        Patterns::compile(|_| true, own).map(|all| Self(Search::Everywhere(all)))
+        Patterns::compile(own).map(|all| Self(Search::Everywhere(all)))
     }
 
     /// Writes the normalised form of `result` into `out`.
@@ -213,34 +204,19 @@ impl Normaliser {
                     replace(&found);
                 }
             }
-            Search::BuiltIn { words, others } => {
+            Search::BuiltIn(rules) => {
                 let mut starts = Starts::of(text);
-                let next_other = |starts: &mut Starts<'_>| {
-                    starts.find_map(|start| others.find(text, start, Anchored::Yes))
-                };
-                let mut word = words.find(text, 0, Anchored::No);
-                let mut other = next_other(&mut starts);
                 // What begins first counts, and what begins inside of it is gone.
-                while let Some(found) = first_of(word.as_ref(), other.as_ref()).cloned() {
-                    let is_gone = |other: &Found| other.span.start < found.span.end;
-                    replace(&found);
-                    if word.as_ref().is_some_and(is_gone) {
-                        word = words.find(text, found.span.end, Anchored::No);
-                    }
-                    if other.as_ref().is_some_and(is_gone) {
+                while let Some(start) = starts.next() {
+                    if let Some(found) = rules.find(text, start, Anchored::Yes) {
                         starts.go_on(found.span.end);
-                        other = next_other(&mut starts);
+                        replace(&found);
                     }
                 }
             }
         }
         copy_lines(&text[copied..], out);
     }
-}
-
-/// The one that begins first.
-fn first_of<'f>(one: Option<&'f Found>, other: Option<&'f Found>) -> Option<&'f Found> {
-    [one, other].into_iter().flatten().min_by_key(|found| found.span.start)
 }
 
 /// Checks a tool's own pattern.
@@ -307,9 +283,8 @@ mod tests {
         for rule in RULES {
             check_pattern(rule.pattern).unwrap();
         }
-        let Search::BuiltIn { words, others } = &Normaliser::built_in().0 else { panic!() };
-        let count = |patterns: &Patterns| patterns.regex.as_ref().unwrap().pattern_len();
-        assert_eq!(count(words) + count(others), RULES.len());
+        let Search::BuiltIn(rules) = &Normaliser::built_in().0 else { panic!() };
+        assert_eq!(rules.regex.as_ref().unwrap().pattern_len(), RULES.len());
     }
 
     #[test]
@@ -358,6 +333,37 @@ mod tests {
         keeps(r#"{"error": "", "response": "x"}"#, r#"{"error": "gone", "response": "x"}"#);
         folds("Failed jobs: 0", "failures=0");
         keeps("Failed jobs: 0", "Failed jobs: 2");
+    }
+
+    #[test]
+    fn whatever_word_a_rule_begins_with_is_found() {
+        for day in ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"] {
+            folds(&format!("at {day}, 15 Nov 2026 17:32"), "at <time>");
+        }
+        for month in ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"] {
+            folds(&format!("at {month} 15 17:32:51"), "at <time>");
+        }
+        for process in ["pid", "Pid", "PID", "pID", "process", "Process", "process id", "Process ID"] {
+            folds(&format!("by {process}: 12345"), "by <pid>");
+        }
+        for measured in ["duration", "elapsed", "latency", "took"] {
+            folds(&format!("it {measured}: 12"), "it <duration>");
+        }
+        for counted in ["steps", "turns", "rounds", "attempts", "interactions", "tokens"] {
+            let (first, rest) = counted.split_at(1);
+            for counted in [counted.to_owned(), format!("{}{rest}", first.to_uppercase())] {
+                folds(&format!("has {counted} left: 4"), "has <budget>");
+            }
+        }
+        for left in
+            ["remaining turns: 4", "Remaining turns: 4", "turn 1 of 2", "Turn 1/2", "cost: $1", "Cost: $1"]
+        {
+            folds(&format!("has {left}"), "has <budget>");
+        }
+        for fine in ["error", "Errors", "failed", "Failed", "failure", "Failures", "exception", "Exceptions"]
+        {
+            folds(&format!("says {fine}: 0"), "says <fine>");
+        }
     }
 
     #[test]
@@ -490,7 +496,7 @@ mod tests {
 
     /// The same rules, searched for at every place.
     static EVERYWHERE: LazyLock<Normaliser> =
-        LazyLock::new(|| Normaliser(Search::Everywhere(Patterns::compile(|_| true, &[]).unwrap())));
+        LazyLock::new(|| Normaliser(Search::Everywhere(Patterns::compile(&[]).unwrap())));
 
     proptest! {
         #[test]

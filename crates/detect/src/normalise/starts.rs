@@ -1,10 +1,9 @@
 //! Where something that is folded may begin.
 //!
 //! An automaton looks at one byte after the other, and each step waits for the one before. Nearly every place can be
-//! told by a few bytes to begin nothing, so the automaton is only started where they leave it open. Words are passed over
-//! without a look: rules that begin with one are searched for by it.
+//! told by a few bytes to begin nothing, so the automaton is only started where they leave it open.
 
-/// The places in a text at which one of the rules may fit that begin with no word, from left to right.
+/// The places in a text at which one of the rules may fit, from left to right.
 ///
 /// Every place at which one does is among them: a test compares what is folded with and without.
 pub(super) struct Starts<'t> {
@@ -20,6 +19,38 @@ const WORD: u8 = 1;
 const NUMBER: u8 = 2;
 /// May tell of something anywhere.
 const ANYWHERE: u8 = 4;
+/// May begin one of the words that rules begin with, where it begins a word.
+const INITIAL: u8 = 8;
+
+/// The first three letters of every word that a rule begins with. A rule looks at the case of the first one.
+const WORDS: &[&[u8; 3]] = &[
+    b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun", // days
+    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec", b"Pid",
+    b"pid", b"Pro", b"pro", // process
+    b"dur", b"ela", b"lat", b"too", // duration, elapsed, latency, took
+    b"Ste", b"ste", b"Tur", b"tur", b"Rou", b"rou", b"Att", b"att", b"Int", b"int", b"Tok",
+    b"tok", // budgets
+    b"Rem", b"rem", b"Cos", b"cos", // remaining, cost
+    b"Err", b"err", b"Fai", b"fai", b"Exc", b"exc", // errors
+];
+
+/// A bit for each beginning in [`WORDS`], the case of its second and third letter aside.
+static BEGINNINGS: [u64; 1 << 10] = {
+    let mut bits = [0; 1 << 10];
+    let mut at = 0;
+    while at < WORDS.len() {
+        let beginning = beginning(*WORDS[at]);
+        bits[beginning / 64] |= 1 << (beginning % 64);
+        at += 1;
+    }
+    bits
+};
+
+/// Three letters as a number: six bits of the first, five of the others.
+const fn beginning(letters: [u8; 3]) -> usize {
+    let [first, second, third] = letters;
+    (first as usize & 63) << 10 | (second as usize & 31) << 5 | third as usize & 31
+}
 
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
@@ -32,6 +63,11 @@ const CLASSES: [u8; 256] = {
             _ => 0,
         };
         byte += 1;
+    }
+    let mut at = 0;
+    while at < WORDS.len() {
+        classes[WORDS[at][0] as usize] |= INITIAL;
+        at += 1;
     }
     classes
 };
@@ -62,6 +98,10 @@ impl<'t> Starts<'t> {
                 return (is_group && free.iter().rev().take(8).all(u8::is_ascii_hexdigit)).then_some(8);
             }
             b'0'..=b'9' => may_measure(rest),
+            letter if letter.is_ascii_alphabetic() => rest.first_chunk().is_some_and(|letters| {
+                let beginning = beginning(*letters);
+                BEGINNINGS[beginning / 64] >> (beginning % 64) & 1 != 0
+            }),
             // The escape of a terminal.
             _ => true,
         };
@@ -77,7 +117,7 @@ impl Iterator for Starts<'_> {
         let mut before = begun.checked_sub(1).map_or(0, |before| CLASSES[self.text[before] as usize]);
         for (offset, byte) in self.text[begun..].iter().enumerate() {
             let class = CLASSES[*byte as usize];
-            let tells = if before & WORD == 0 { NUMBER | ANYWHERE } else { ANYWHERE };
+            let tells = if before & WORD == 0 { NUMBER | INITIAL | ANYWHERE } else { ANYWHERE };
             before = class;
             if class & tells == 0 {
                 continue;
