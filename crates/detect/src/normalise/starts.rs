@@ -8,19 +8,18 @@
 /// Every place at which one does is among them: a test compares what is folded with and without.
 pub(super) struct Starts<'t> {
     text: &'t [u8],
-    at: usize,
+    /// Where the block begins that is looked at.
+    block: usize,
+    /// A bit for each of its places that is still to be looked at.
+    open: u64,
+    /// Where the next block begins.
+    next: usize,
     /// The end of what was found last: nothing begins before it.
     free: usize,
 }
 
-/// Part of a word.
-const WORD: u8 = 1;
-/// Begins a number where it begins a word.
-const NUMBER: u8 = 2;
-/// May tell of something anywhere.
-const ANYWHERE: u8 = 4;
-/// May begin one of the words that rules begin with, where it begins a word.
-const INITIAL: u8 = 8;
+/// So many places are looked at together.
+const BLOCK: usize = 64;
 
 /// The first three letters of every word that a rule begins with. A rule looks at the case of the first one.
 const WORDS: &[&[u8; 3]] = &[
@@ -52,34 +51,63 @@ const fn beginning(letters: [u8; 3]) -> usize {
     (first as usize & 63) << 10 | (second as usize & 31) << 5 | third as usize & 31
 }
 
-const CLASSES: [u8; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        classes[byte as usize] = match byte {
-            b'0'..=b'9' => WORD | NUMBER,
-            b'A'..=b'Z' | b'a'..=b'z' | b'_' => WORD,
-            0x1b | b'[' | b'/' | b':' | b'-' => ANYWHERE,
-            _ => 0,
-        };
-        byte += 1;
-    }
-    let mut at = 0;
-    while at < WORDS.len() {
-        classes[WORDS[at][0] as usize] |= INITIAL;
-        at += 1;
-    }
-    classes
-};
+/// Part of a word.
+#[expect(
+    clippy::needless_bitwise_bool,
+    reason = "a branch would keep the compiler from looking at many bytes at once"
+)]
+const fn is_word(byte: u8) -> bool {
+    ((byte | 0x20).wrapping_sub(b'a') < 26) | (byte.wrapping_sub(b'0') < 10) | (byte == b'_')
+}
+
+/// May tell of something wherever it stands.
+#[expect(
+    clippy::needless_bitwise_bool,
+    reason = "a branch would keep the compiler from looking at many bytes at once"
+)]
+const fn tells(byte: u8) -> bool {
+    (byte == b'-') | (byte == b'/') | (byte == b':') | (byte == b'[') | (byte == 0x1b)
+}
+
+/// A bit for each byte that is meant. Without a branch or a table, so that the compiler looks at many bytes at once.
+#[expect(clippy::inline_always, reason = "what is meant has to be known where the loop is compiled")]
+#[inline(always)]
+fn bits(block: &[u8; BLOCK], is_meant: impl Fn(u8) -> bool) -> u64 {
+    let meant = block.map(|byte| u8::from(is_meant(byte)));
+    let (eights, _) = meant.as_chunks::<8>();
+    eights.iter().rev().fold(0, |bits, eight| {
+        // Multiplied so, the lowest bits of eight bytes come to stand side by side in the highest one.
+        bits << 8 | u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    })
+}
 
 impl<'t> Starts<'t> {
     pub(super) fn of(text: &'t [u8]) -> Self {
-        Self { text, at: 0, free: 0 }
+        Self { text, block: 0, open: 0, next: 0, free: 0 }
     }
 
     /// Goes on behind something that was found.
     pub(super) fn go_on(&mut self, behind: usize) {
-        (self.at, self.free) = (behind, behind);
+        (self.open, self.next, self.free) = (0, behind, behind);
+    }
+
+    /// Goes on to the next block: its places at which a word begins, or something that tells by itself. `false` at the
+    /// end.
+    fn advance(&mut self) -> bool {
+        let rest = &self.text[self.next..];
+        if rest.is_empty() {
+            return false;
+        }
+        let mut last = [0; BLOCK];
+        let block = rest.first_chunk().unwrap_or_else(|| {
+            last[..rest.len()].copy_from_slice(rest);
+            &last
+        });
+        let goes_on = self.next.checked_sub(1).is_some_and(|before| is_word(self.text[before]));
+        let words = bits(block, is_word);
+        self.open = words & !(words << 1 | u64::from(goes_on)) | bits(block, tells);
+        (self.block, self.next) = (self.next, self.next + rest.len().min(BLOCK));
+        true
     }
 
     /// How far before this place a rule may fit.
@@ -102,8 +130,8 @@ impl<'t> Starts<'t> {
                 let beginning = beginning(*letters);
                 BEGINNINGS[beginning / 64] >> (beginning % 64) & 1 != 0
             }),
-            // The escape of a terminal.
-            _ => true,
+            // The escape of a terminal; an underscore begins nothing.
+            other => *other == 0x1b,
         };
         begins.then_some(0)
     }
@@ -113,23 +141,18 @@ impl Iterator for Starts<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        let begun = self.at;
-        let mut before = begun.checked_sub(1).map_or(0, |before| CLASSES[self.text[before] as usize]);
-        for (offset, byte) in self.text[begun..].iter().enumerate() {
-            let class = CLASSES[*byte as usize];
-            let tells = if before & WORD == 0 { NUMBER | INITIAL | ANYWHERE } else { ANYWHERE };
-            before = class;
-            if class & tells == 0 {
-                continue;
+        loop {
+            while self.open != 0 {
+                let at = self.block + self.open.trailing_zeros() as usize;
+                self.open &= self.open - 1;
+                if let Some(back) = self.begins_before(at) {
+                    return Some(at - back);
+                }
             }
-            let at = begun + offset;
-            if let Some(back) = self.begins_before(at) {
-                self.at = at + 1;
-                return Some(at - back);
+            if !self.advance() {
+                return None;
             }
         }
-        self.at = self.text.len();
-        None
     }
 }
 
