@@ -200,12 +200,12 @@ impl PriceTable {
     fn insert(&mut self, model: &str, price: Price) {
         if model.contains(['*', '?']) {
             // The vendor stays, or `meta-llama/*` would be everything.
-            let pattern = ToolPattern::new(model_name::spell(model));
+            let pattern = ToolPattern::new(&*model_name::spell(model));
             self.patterns.retain(|(known, _)| *known != pattern);
             let longer = |(known, _): &(ToolPattern, Price)| known.as_str().len() >= pattern.as_str().len();
             self.patterns.insert(self.patterns.partition_point(longer), (pattern, price));
         } else {
-            self.names.insert(model_name::normalise(model), price);
+            self.names.insert(model_name::normalise(model).into_owned(), price);
         }
     }
 

@@ -5,12 +5,13 @@
 
 mod starts;
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex_automata::meta::Regex;
+use regex_automata::meta::{Cache, Regex};
 use regex_automata::util::syntax;
-use regex_automata::{Anchored, Input};
+use regex_automata::{Anchored, Input, Match};
 use starts::Starts;
 
 use crate::config::ConfigError;
@@ -145,10 +146,27 @@ impl Patterns {
         Ok(Self { regex: Some(regex), instead })
     }
 
-    /// The first thing that is folded from `from` on, or right there.
-    fn find(&self, text: &[u8], from: usize, anchored: Anchored) -> Option<Found> {
-        let found = self.regex.as_ref()?.search(&Input::new(text).range(from..).anchored(anchored))?;
-        Some(Found { span: found.range(), instead: self.instead[found.pattern().as_usize()] })
+    /// The first thing that is folded from `from` on.
+    fn find(&self, text: &[u8], from: usize) -> Option<Found> {
+        self.regex.as_ref()?.search(&Input::new(text).range(from..)).map(|found| self.found(&found))
+    }
+
+    /// What is folded right here. There is but one set of patterns that is asked for it, and it is asked often, so each
+    /// thread has memory of its own for that.
+    fn at(&self, text: &[u8], start: usize) -> Option<Found> {
+        thread_local! {
+            static MEMORY: RefCell<Option<Cache>> = const { RefCell::new(None) };
+        }
+        let regex = self.regex.as_ref()?;
+        let input = Input::new(text).range(start..).anchored(Anchored::Yes);
+        let found = MEMORY.with_borrow_mut(|memory| {
+            regex.search_with(memory.get_or_insert_with(|| regex.create_cache()), &input)
+        });
+        found.map(|found| self.found(&found))
+    }
+
+    fn found(&self, found: &Match) -> Found {
+        Found { span: found.range(), instead: self.instead[found.pattern().as_usize()] }
     }
 }
 
@@ -199,7 +217,7 @@ impl Normaliser {
         match &self.0 {
             Search::Everywhere(all) => {
                 let mut from = 0;
-                while let Some(found) = all.find(text, from, Anchored::No) {
+                while let Some(found) = all.find(text, from) {
                     from = found.span.end;
                     replace(&found);
                 }
@@ -208,7 +226,7 @@ impl Normaliser {
                 let mut starts = Starts::of(text);
                 // What begins first counts, and what begins inside of it is gone.
                 while let Some(start) = starts.next() {
-                    if let Some(found) = rules.find(text, start, Anchored::Yes) {
+                    if let Some(found) = rules.at(text, start) {
                         starts.go_on(found.span.end);
                         replace(&found);
                     }

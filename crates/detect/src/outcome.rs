@@ -9,7 +9,7 @@ mod report;
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
-use regex_automata::meta::Regex;
+use regex_automata::meta::{Cache, Regex};
 use regex_automata::util::syntax;
 use regex_automata::{Input, PatternSet};
 
@@ -445,14 +445,27 @@ fn matching(line: &[u8]) -> u32 {
         let config = Regex::config().match_kind(regex_automata::MatchKind::All).utf8_empty(false);
         Regex::builder().syntax(syntax).configure(config).build_many(&patterns).ok()
     });
-    thread_local! {
-        static FOUND: RefCell<PatternSet> = RefCell::new(PatternSet::new(SIGNALS.len()));
+    /// What a search works with. Each thread has its own, or every line would begin with asking for one.
+    struct Bench {
+        cache: Cache,
+        found: PatternSet,
     }
-    // Most lines say nothing of interest, and whether one does is told twice as fast as what.
-    let Some(patterns) = PATTERNS.as_ref().filter(|patterns| patterns.is_match(line)) else { return 0 };
-    FOUND.with_borrow_mut(|found| {
+    thread_local! {
+        static BENCH: RefCell<Option<Bench>> = const { RefCell::new(None) };
+    }
+    let Some(patterns) = PATTERNS.as_ref() else { return 0 };
+    BENCH.with_borrow_mut(|bench| {
+        let Bench { cache, found } = bench.get_or_insert_with(|| Bench {
+            cache: patterns.create_cache(),
+            found: PatternSet::new(SIGNALS.len()),
+        });
+        // Most lines say nothing of interest, and whether one does is told twice as fast as what.
+        let input = Input::new(line);
+        if patterns.search_half_with(cache, &input.clone().earliest(true)).is_none() {
+            return 0;
+        }
         found.clear();
-        patterns.which_overlapping_matches(&Input::new(line), found);
+        patterns.which_overlapping_matches_with(cache, &input, found);
         found.iter().fold(0, |bits, pattern| bits | bit(SIGNALS[pattern.as_usize()].0))
     })
 }

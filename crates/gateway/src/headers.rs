@@ -8,21 +8,42 @@ use hyper::header::{
 
 /// Headers of a request as the provider gets them.
 pub(crate) fn to_upstream(headers: &HeaderMap, host: &HeaderValue, edited: bool) -> HeaderMap {
+    if !edited && all_may_go_on(headers) {
+        // Nearly every request: a map that is cloned need not be hashed anew.
+        let mut out = headers.clone();
+        out.insert(HOST, host.clone());
+        return out;
+    }
     let mut out = HeaderMap::with_capacity(headers.len() + 1);
     out.append(HOST, host.clone());
     copy(headers, &mut out, |name| {
         name == HOST
-            || name.as_str().starts_with("x-loopbreaker-")
+            || is_ours(name)
             || (edited
                 && matches!(name.as_str(), "content-length" | "content-encoding" | "content-md5" | "digest"))
     });
     out
 }
 
+/// Whether nothing of a request's headers has to stay behind. That a connection is to be kept we would say ourselves.
+fn all_may_go_on(headers: &HeaderMap) -> bool {
+    headers.iter().all(|(name, value)| {
+        if name == CONNECTION {
+            return value.as_bytes().eq_ignore_ascii_case(b"keep-alive");
+        }
+        !is_hop_by_hop(name) && !is_ours(name)
+    })
+}
+
+/// Headers that only we write.
+fn is_ours(name: &HeaderName) -> bool {
+    name.as_str().starts_with("x-loopbreaker-")
+}
+
 /// Headers of an answer as the client gets them.
 pub(crate) fn to_client(headers: &HeaderMap) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(headers.len() + 6);
-    copy(headers, &mut out, |name| name.as_str().starts_with("x-loopbreaker-"));
+    copy(headers, &mut out, is_ours);
     out
 }
 

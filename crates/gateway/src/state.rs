@@ -1,6 +1,5 @@
 //! What all workers of a gateway share.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -65,7 +64,7 @@ pub(crate) struct Shared {
     pub(crate) cache: Cache,
     pub(crate) placements: Placements,
     pub(crate) telemetry: Telemetry,
-    breakers: Mutex<HashMap<Origin, Breaker>>,
+    breakers: Mutex<Vec<(Origin, Breaker)>>,
     /// Whether the tenant's name in a header is believed.
     pub(crate) trusts_tenant_header: AtomicBool,
     pub(crate) draining: watch::Sender<bool>,
@@ -329,12 +328,12 @@ impl Shared {
     /// The breaker of an upstream.
     pub(crate) fn breaker(&self, origin: &Origin, settings: &Settings) -> Breaker {
         let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(breaker) = breakers.get(origin) {
+        if let Some((_, breaker)) = breakers.iter().find(|(known, _)| known == origin) {
             return breaker.clone();
         }
         let config = &settings.config.upstreams.breaker;
         let breaker = Breaker::new(config.failures, config.open_for);
-        breakers.insert(origin.clone(), breaker.clone());
+        breakers.push((origin.clone(), breaker.clone()));
         breaker
     }
 

@@ -6,7 +6,6 @@
 mod connect;
 mod line;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -38,7 +37,8 @@ pub(crate) enum Unreachable {
 #[derive(Debug, Clone)]
 pub(crate) struct Pool {
     connector: Arc<Connector>,
-    idle: Arc<Mutex<HashMap<Origin, Vec<Idle>>>>,
+    /// By origin: there are a handful, so they are looked through faster than hashed.
+    idle: Arc<Mutex<Vec<(Origin, Vec<Idle>)>>>,
 }
 
 #[derive(Debug)]
@@ -112,15 +112,16 @@ impl Pool {
     /// Closes connections that nobody has used for long.
     pub(crate) fn sweep(&self) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        for connections in idle.values_mut() {
+        for (_, connections) in &mut *idle {
             connections.retain_mut(|idle| idle.since.elapsed() < Self::MAX_IDLE && idle.line.is_open());
         }
-        idle.retain(|_, connections| !connections.is_empty());
+        idle.retain(|(_, connections)| !connections.is_empty());
     }
 
     fn take(&self, origin: &Origin) -> Option<Line> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = idle.get_mut(origin)?.pop()?;
+        let (_, connections) = idle.iter_mut().find(|(known, _)| known == origin)?;
+        let last = connections.pop()?;
         // The newest comes first, so the others are older still; they are closed when it is time to.
         (last.since.elapsed() < Self::MAX_IDLE).then_some(last.line)
     }
@@ -144,9 +145,11 @@ impl Lease {
     pub(crate) fn give_back(self) {
         self.line.rest();
         let mut idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let connections = idle.entry(self.origin).or_default();
-        if connections.len() < Pool::MAX_IDLE_PER_ORIGIN {
-            connections.push(Idle { line: self.line, since: Instant::now() });
+        let free = Idle { line: self.line, since: Instant::now() };
+        match idle.iter_mut().find(|(known, _)| *known == self.origin) {
+            None => idle.push((self.origin, vec![free])),
+            Some((_, connections)) if connections.len() < Pool::MAX_IDLE_PER_ORIGIN => connections.push(free),
+            Some(_) => {}
         }
     }
 

@@ -1,7 +1,9 @@
 //! Names of models as clients write them.
 
+use std::borrow::Cow;
+
 /// A name in one spelling: lower case, without the host or vendor before it, `-` for `.`, `:` and `@`.
-pub(super) fn normalise(model: &str) -> String {
+pub(super) fn normalise(model: &str) -> Cow<'_, str> {
     let name = model.rsplit('/').next().unwrap_or(model);
     // Bedrock: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
     let vendor = if name.contains('.') { name.rsplit_once("anthropic.") } else { None };
@@ -10,10 +12,15 @@ pub(super) fn normalise(model: &str) -> String {
 }
 
 /// The same with the vendor, for patterns that name one.
-pub(super) fn spell(model: &str) -> String {
+pub(super) fn spell(model: &str) -> Cow<'_, str> {
     const MARKS: [char; 3] = ['.', ':', '@'];
-    let name = model.trim().to_ascii_lowercase();
-    if name.contains(MARKS) { name.replace(MARKS, "-") } else { name }
+    let name = model.trim();
+    // Most clients write a name as its provider does.
+    if name.bytes().any(|byte| byte.is_ascii_uppercase() || matches!(byte, b'.' | b':' | b'@')) {
+        Cow::Owned(name.to_ascii_lowercase().replace(MARKS, "-"))
+    } else {
+        Cow::Borrowed(name)
+    }
 }
 
 /// The name itself and what is left of it without a version, the longest first.
