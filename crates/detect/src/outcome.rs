@@ -5,6 +5,7 @@
 
 mod record;
 mod report;
+mod stems;
 
 use std::cell::RefCell;
 use std::sync::LazyLock;
@@ -17,6 +18,7 @@ use crate::fingerprint::Fingerprint;
 use crate::normalise::Normaliser;
 use crate::outcome::record::is_record;
 use crate::outcome::report::{counts_failures, tallies};
+use crate::outcome::stems::Stems;
 use crate::saved::saved;
 use crate::step::{Status, Step};
 use crate::words::{EMPTY, fnv1a, hash_bytes};
@@ -389,24 +391,30 @@ impl<'a> Signals<'a> {
     fn of(normal: &'a [u8]) -> Self {
         let mut signals =
             Self { found: 0, error_line: None, is_error: false, error_first: false, says_error_first: false };
+        // In a long result only what tells of a failure counts.
+        let stems = |stretch| if normal.trim_ascii().len() > SHORT { Stems::of(stretch) } else { None };
         if normal.len() <= 2 * EDGE {
-            signals.read(normal, true);
+            signals.read(normal, stems(normal), true);
         } else {
-            signals.read(&normal[..EDGE], true);
-            signals.read(&normal[normal.len() - EDGE..], false);
+            let (head, tail) = (&normal[..EDGE], &normal[normal.len() - EDGE..]);
+            signals.read(head, stems(head), true);
+            signals.read(tail, stems(tail), false);
         }
         signals
     }
 
-    /// Reads one stretch of the result line by line; the stretch's last error line wins.
-    fn read(&mut self, stretch: &'a [u8], from_start: bool) {
+    /// Reads one stretch of the result line by line; the stretch's last error line wins. With `stems`, lines without
+    /// any are left out.
+    fn read(&mut self, stretch: &'a [u8], mut stems: Option<Stems>, from_start: bool) {
         let mut first = from_start;
         for line in lines(stretch) {
             let line = line.trim_ascii();
             if line.is_empty() {
                 continue;
             }
-            let signals = matching(&line[..line.len().min(LINE)]);
+            let start = line.as_ptr().addr() - stretch.as_ptr().addr();
+            let may_tell = stems.as_mut().is_none_or(|stems| stems.stand_in(start, start + line.len()));
+            let signals = if may_tell { matching(&line[..line.len().min(LINE)]) } else { 0 };
             self.found |= signals;
             let fine = signals & bit(Signal::Fine) != 0;
             let error = signals & bit(Signal::Error) != 0 && !fine;
