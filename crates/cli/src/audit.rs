@@ -19,6 +19,18 @@ pub(crate) fn run(args: &AuditArgs) -> Result<Exit, Failure> {
 }
 
 fn verify(args: &VerifyArgs) -> Result<Exit, Failure> {
+    match look_at(args) {
+        // A machine reads this, too.
+        Err(Failure::Told { message, hint }) if args.json => {
+            let told = json!({ "intact": null, "problem": message, "hint": hint });
+            writeln!(io::stdout().lock(), "{told}")?;
+            Ok(Exit::Problem)
+        }
+        looked_at => looked_at,
+    }
+}
+
+fn look_at(args: &VerifyArgs) -> Result<Exit, Failure> {
     let mut file = config_file::find(args.config.file.as_deref())?;
     let parsed = file.as_mut().map_or_else(|| Ok(Config::default()), ConfigFile::parse);
     let config = parsed.map_err(|problems| serve::not_sound(file.as_ref(), &problems))?;

@@ -149,7 +149,7 @@ fn by_cookie(
     let cookies = asked.headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';')).map(str::trim);
     let Some((expires, tag)) =
-        pairs.find_map(|pair| pair.strip_prefix(COOKIE_NAME)?.strip_prefix('=')?.split_once('.'))
+        pairs.find_map(|pair| pair.strip_prefix(LOGIN)?.strip_prefix('=')?.split_once('.'))
     else {
         return Ok(None);
     };
@@ -189,8 +189,7 @@ fn is_foreign(headers: &HeaderMap) -> bool {
 
 fn set_cookie(response: &mut Response<Reply>, value: &str, seconds: u64, secure: bool) {
     let secure = if secure { "; Secure" } else { "" };
-    let cookie =
-        format!("{COOKIE_NAME}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}");
+    let cookie = format!("{LOGIN}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}");
     if let Ok(cookie) = cookie.parse() {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
@@ -213,7 +212,7 @@ const fn role_name(role: Role) -> &'static str {
     }
 }
 
-const COOKIE_NAME: &str = "loopbreaker";
+pub(crate) const LOGIN: &str = "loopbreaker";
 const COOKIE_SECONDS: u64 = 12 * 3_600;
 const MAX_LOGIN: usize = 4 << 10;
 const SLOWEST_LOGIN: Duration = Duration::from_secs(10);

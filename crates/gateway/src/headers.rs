@@ -2,9 +2,11 @@
 
 use hyper::Request;
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING,
-    UPGRADE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, Entry, HOST, HeaderMap, HeaderName, HeaderValue, TE,
+    TRANSFER_ENCODING, UPGRADE,
 };
+
+use crate::access::LOGIN;
 
 /// Headers of a request as the provider gets them.
 pub(crate) fn to_upstream(headers: &HeaderMap, host: &HeaderValue, edited: bool) -> HeaderMap {
@@ -12,6 +14,7 @@ pub(crate) fn to_upstream(headers: &HeaderMap, host: &HeaderValue, edited: bool)
         // Nearly every request: a map that is cloned need not be hashed anew.
         let mut out = headers.clone();
         out.insert(HOST, host.clone());
+        leave_login_out(&mut out);
         return out;
     }
     let mut out = HeaderMap::with_capacity(headers.len() + 1);
@@ -20,9 +23,47 @@ pub(crate) fn to_upstream(headers: &HeaderMap, host: &HeaderValue, edited: bool)
         name == HOST
             || is_ours(name)
             || (edited
-                && matches!(name.as_str(), "content-length" | "content-encoding" | "content-md5" | "digest"))
+                && matches!(
+                    name.as_str(),
+                    "content-length"
+                        | "content-encoding"
+                        | "content-md5"
+                        | "digest"
+                        | "content-digest"
+                        | "repr-digest"
+                ))
     });
+    leave_login_out(&mut out);
     out
+}
+
+/// An operator's login is for nobody but us: a browser sends it along to every path.
+fn leave_login_out(headers: &mut HeaderMap) {
+    let Entry::Occupied(mut cookies) = headers.entry(COOKIE) else { return };
+    let is_login = |pair: &&[u8]| {
+        pair.trim_ascii().strip_prefix(LOGIN.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
+    };
+    let holds_it =
+        |value: &HeaderValue| value.as_bytes().split(|byte| *byte == b';').any(|pair| is_login(&pair));
+    if !cookies.iter().any(holds_it) {
+        return;
+    }
+    let others: Vec<HeaderValue> = cookies
+        .iter()
+        .filter_map(|value| {
+            let pairs = value.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+            let kept: Vec<&[u8]> = pairs.filter(|pair| !is_login(pair)).collect();
+            HeaderValue::from_bytes(&kept.join(&b"; "[..])).ok().filter(|value| !value.is_empty())
+        })
+        .collect();
+    let mut others = others.into_iter();
+    match others.next() {
+        None => drop(cookies.remove()),
+        Some(first) => {
+            cookies.insert(first);
+            others.for_each(|other| cookies.append(other));
+        }
+    }
 }
 
 /// Whether nothing of a request's headers has to stay behind. That a connection is to be kept we would say ourselves.
@@ -145,6 +186,25 @@ mod tests {
         ]);
         let sent = to_upstream(&came, &HeaderValue::from_static("api.openai.com"), false);
         assert_eq!(names(&sent), ["host=api.openai.com", "zebra=1", "accept=*/*", "cookie=a", "cookie=b"]);
+    }
+
+    #[test]
+    fn a_login_to_the_dashboard_goes_to_no_provider() {
+        let sent = |cookies: &[&'static str]| {
+            let pairs: Vec<_> = cookies.iter().map(|cookie| ("cookie", *cookie)).collect();
+            names(&to_upstream(&map(&pairs), &HeaderValue::from_static("h"), false)).split_off(1)
+        };
+        assert!(sent(&["loopbreaker=secret"]).is_empty());
+        assert_eq!(sent(&["a=1; loopbreaker=secret;b=2"]), ["cookie=a=1; b=2"]);
+        assert_eq!(sent(&["loopbreaker=secret", "c=3"]), ["cookie=c=3"]);
+        assert_eq!(sent(&["a=loopbreaker=1;loopbreakers=2"]), ["cookie=a=loopbreaker=1;loopbreakers=2"]);
+    }
+
+    #[test]
+    fn headers_that_all_may_go_on_keep_their_order_as_well() {
+        let came = map(&[("zebra", "1"), ("host", "here"), ("connection", "Keep-Alive"), ("accept", "*/*")]);
+        let sent = names(&to_upstream(&came, &HeaderValue::from_static("there"), false));
+        assert_eq!(sent, ["zebra=1", "host=there", "connection=Keep-Alive", "accept=*/*"]);
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Worker {
         let pauses = &self.shared.pauses;
         if case.verdict.action == Action::Pause {
             if pauses.is_approved([case.account, case.run], case.tip) {
-                case.verdict.action = Action::Hint;
+                case.verdict.action = case.verdict.told();
                 case.is_let_go = true;
             } else {
                 self.begin_pause(case, dialect);

@@ -37,8 +37,15 @@ pub(crate) enum Unreachable {
 #[derive(Debug, Clone)]
 pub(crate) struct Pool {
     connector: Arc<Connector>,
-    /// By origin: there are a handful, so they are looked through faster than hashed.
-    idle: Arc<Mutex<Vec<(Origin, Vec<Idle>)>>>,
+    /// There are a handful of origins, so they are looked through faster than hashed.
+    idle: Arc<Mutex<Vec<Waiting>>>,
+}
+
+/// Connections to one origin that nobody uses, the newest last.
+#[derive(Debug)]
+struct Waiting {
+    origin: Origin,
+    connections: Vec<Idle>,
 }
 
 #[derive(Debug)]
@@ -112,16 +119,15 @@ impl Pool {
     /// Closes connections that nobody has used for long.
     pub(crate) fn sweep(&self) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, connections) in &mut *idle {
+        for Waiting { connections, .. } in &mut *idle {
             connections.retain_mut(|idle| idle.since.elapsed() < Self::MAX_IDLE && idle.line.is_open());
         }
-        idle.retain(|(_, connections)| !connections.is_empty());
+        idle.retain(|waiting| !waiting.connections.is_empty());
     }
 
     fn take(&self, origin: &Origin) -> Option<Line> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, connections) = idle.iter_mut().find(|(known, _)| known == origin)?;
-        let last = connections.pop()?;
+        let last = idle.iter_mut().find(|waiting| waiting.origin == *origin)?.connections.pop()?;
         // The newest comes first, so the others are older still; they are closed when it is time to.
         (last.since.elapsed() < Self::MAX_IDLE).then_some(last.line)
     }
@@ -146,9 +152,11 @@ impl Lease {
         self.line.rest();
         let mut idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let free = Idle { line: self.line, since: Instant::now() };
-        match idle.iter_mut().find(|(known, _)| *known == self.origin) {
-            None => idle.push((self.origin, vec![free])),
-            Some((_, connections)) if connections.len() < Pool::MAX_IDLE_PER_ORIGIN => connections.push(free),
+        match idle.iter_mut().find(|waiting| waiting.origin == self.origin) {
+            None => idle.push(Waiting { origin: self.origin, connections: vec![free] }),
+            Some(Waiting { connections, .. }) if connections.len() < Pool::MAX_IDLE_PER_ORIGIN => {
+                connections.push(free);
+            }
             Some(_) => {}
         }
     }

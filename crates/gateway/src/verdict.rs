@@ -118,6 +118,15 @@ impl Verdict {
         }
     }
 
+    /// What is left of a verdict that somebody has lifted: what there is to tell is told all the same.
+    pub(crate) fn told(&self) -> Action {
+        match (&self.hint, &self.seen) {
+            (Some(_), _) => Action::Hint,
+            (None, Some(_)) => Action::Warn,
+            (None, None) => Action::Allow,
+        }
+    }
+
     /// The headers that tell the verdict. A request that no policy enforces anything on hears nothing.
     pub(crate) fn add_headers(&self, headers: &mut HeaderMap) {
         headers.insert(VERDICT, HeaderValue::from_static(self.action.as_str()));

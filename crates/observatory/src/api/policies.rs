@@ -48,7 +48,16 @@ impl Observatory {
     pub(super) async fn put_policy(&self, id: String, body: Value, caller: &Caller) -> Answered {
         let operator = operator_of(caller)?;
         for_all_tenants(caller)?;
-        changed(self.change_policy(operator, id, Some(spec_of(&body).clone())).await?)
+        let is_other = |named: &Value| named.as_str() != Some(&id);
+        if body.get("id").is_some_and(is_other) {
+            let message = "is not the one in the path: leave it out, or write both alike".to_owned();
+            return Err(Box::new(violations(&[("id".to_owned(), message)])));
+        }
+        let spec = spec_of(&body);
+        if spec.as_object().is_none_or(serde_json::Map::is_empty) {
+            return Err(Box::new(violations(&[("spec".to_owned(), "is required".to_owned())])));
+        }
+        changed(self.change_policy(operator, id, Some(spec.clone())).await?)
     }
 
     pub(super) async fn drop_policy(&self, id: String, caller: &Caller) -> Answered {

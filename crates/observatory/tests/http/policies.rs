@@ -98,7 +98,7 @@ fn without_a_gateway_there_are_none() {
     let server = Server::start();
     assert_eq!(server.get("/policies").1, json!({ "policies": [] }));
     assert_eq!(server.get("/budgets").1, json!({ "budgets": [] }));
-    assert_eq!(server.call("PUT", "/policies/default", &[], "{}").0, 503);
+    assert_eq!(server.call("PUT", "/policies/default", &[], r#"{"mode":"off"}"#).0, 503);
     assert_eq!(server.post("/policies/try", &json!({ "policy": {} })).0, 503);
 }
 
@@ -154,6 +154,14 @@ fn an_override_is_kept_shown_and_audited_until_it_is_taken_away() {
     assert_eq!(changed["spec"]["ladder"], json!(["reject"]));
     assert_eq!(policies.overrides().len(), 1, "the gateway was told");
     assert_eq!(put(&json!({ "ladder": [] })).0, 422);
+    assert_eq!(put(&json!({})).0, 422, "a policy says something");
+    let other = json!({ "id": "other", "spec": { "ladder": ["reject"] } });
+    let (status, refused) = server.call("PUT", "/policies/default", &[], &other.to_string());
+    assert_eq!(
+        (status, &refused["violations"][0]["field"]),
+        (422, &json!("id")),
+        "of two ids neither counts"
+    );
     let (status, back) = server.call("DELETE", "/policies/default", &[], "");
     assert_eq!((status, &back["overridden"]), (200, &json!(false)));
     assert!(policies.overrides().is_empty());
