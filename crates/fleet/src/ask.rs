@@ -2,6 +2,8 @@
 
 use redis::{FromRedisValue, ParsingError, ScriptInvocation, Value};
 
+use crate::remembered::Remembered;
+
 /// What a request must know of what others did.
 #[derive(Debug, Clone)]
 pub struct Ask {
@@ -20,6 +22,8 @@ pub struct Ask {
     pub is_loop: bool,
     /// Loops that it shows, with the strikes that the transcript itself shows.
     pub strikes: Vec<(u128, u32)>,
+    /// What this process remembers of its session, where an earlier refusal matters.
+    pub remembered: Remembered,
     /// Windows in which it counts as an attempt.
     pub attempts: Vec<AttemptAsk>,
     /// What it will probably use.
@@ -198,6 +202,9 @@ impl Ask {
             Some(thread) => call.arg(2).arg(&bytes(thread)),
             None => call.arg(u8::from(self.is_loop)),
         };
+        if self.thread.is_some() || self.is_loop {
+            self.remembered.write(call);
+        }
         call.arg(self.strikes.len());
         for (identity, shown) in &self.strikes {
             call.arg(&bytes(*identity)).arg(*shown);

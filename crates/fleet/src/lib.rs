@@ -11,6 +11,7 @@ mod desk;
 mod link;
 mod listen;
 mod order;
+mod remembered;
 mod scripts;
 mod server;
 mod settings;
@@ -33,6 +34,7 @@ pub use link::Link;
 pub use listen::Listener;
 use order::Decided;
 pub use order::{Decision, Heard};
+pub use remembered::{Chance, RefusedBefore, Remembered};
 use server::Server;
 
 /// Why there is no shared state.

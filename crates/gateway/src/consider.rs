@@ -406,7 +406,7 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
     let past = if case.held_out || !case.policies.iter().any(is_enforced) || case.loops().next().is_none() {
         Past::NONE
     } else {
-        let told = case.asked.as_ref().and_then(|asked| asked.past(case));
+        let told = case.asked.as_ref().and_then(|asked| asked.past(shared, case));
         told.or_else(|| {
             let own = |session: &mut crate::sessions::Session| session.past(case.tip, case.loops(), case.now);
             shared.sessions.with(case.located.key, own)

@@ -7,6 +7,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loopbreaker::Timestamp;
+use loopbreaker_fleet::{Chance, RefusedBefore, Remembered};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::judge::Past;
@@ -179,8 +180,7 @@ impl Session {
 
     /// Whether this transcript is the next one after a refused one that was let through.
     fn goes_on_after_the_last_chance(&self, tip: u128) -> bool {
-        let refused = self.trouble.as_ref().and_then(|trouble| trouble.refused);
-        refused
+        self.refused()
             .is_some_and(|refused| refused.let_through && refused.tip != tip && self.tips[1] == refused.tip)
     }
 
@@ -213,6 +213,36 @@ impl Session {
         let trouble = self.trouble.get_or_insert_default();
         trouble.refused = Some(Refused { tip, until, let_through: false });
         trouble.strikes.clear();
+    }
+
+    /// The refused transcript was let through, here or elsewhere.
+    pub(crate) fn let_through(&mut self, tip: u128, now: Timestamp) {
+        if self.refused().is_none_or(|refused| refused.tip != tip) {
+            self.refuse(tip, now);
+        }
+        if let Some(refused) = self.trouble.as_mut().and_then(|trouble| trouble.refused.as_mut()) {
+            refused.let_through = true;
+        }
+    }
+
+    /// What others may have lost of it: the last refusal, and the strikes of those loops that are asked about.
+    pub(crate) fn remembered(&self, is_asked: impl Fn(u128) -> bool, now: Timestamp) -> Remembered {
+        let refused = self.refused().map(|Refused { tip, until, let_through }| RefusedBefore {
+            tip,
+            left_millis: until.millis_since(now),
+            chance: match let_through {
+                false => Chance::Kept,
+                true if self.tips[0] == tip => Chance::Newest,
+                true => Chance::Past,
+            },
+        });
+        let strikes = self.trouble.iter().flat_map(|trouble| &trouble.strikes);
+        let strikes = strikes.copied().filter(|(identity, _)| is_asked(*identity)).collect();
+        Remembered { refused, strikes }
+    }
+
+    fn refused(&self) -> Option<Refused> {
+        self.trouble.as_ref()?.refused
     }
 }
 

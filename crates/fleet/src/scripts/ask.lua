@@ -88,6 +88,20 @@ local is_first, after, left = session.f == tip and 1 or 0, 0, 0
 local shows = take_number()
 local thread = shows == 2 and take()
 local is_loop = shows > 0
+if is_loop then
+  -- Whoever asks may remember what was lost here. What was before another refusal is over.
+  local refused, lasts, chance = take(), 0, 0
+  if refused ~= '' then lasts, chance = take_number(), take_number() end
+  local counts_here = not session.r or session.r[1] == refused
+  if refused ~= '' and not session.r then
+    session.r = { refused, now + lasts, chance > 0 }
+    if is_new and chance == 1 and refused ~= tip then session.t[2] = refused end
+  end
+  for _ = 1, take_number() do
+    local identity, kept = take(), take_number()
+    if counts_here then strike(session, identity, kept) end
+  end
+end
 if is_loop and session.r and session.r[1] == tip then
   if session.r[2] > now then
     after, left = 1, session.r[2] - now

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what fails in here ends its test")]
 
 mod faults;
+mod lost;
 mod orders;
 mod server;
 mod together;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use loopbreaker_fleet::{
-    Ask, AttemptAsk, ChargeAsk, ChargeOver, Fleet, Heard, Link, News, Options, Overspent, Place, Refused,
+    Ask, AttemptAsk, ChargeAsk, ChargeOver, Fleet, Heard, Link, News, Options, Overspent, Place, Refused, Remembered,
     SharedKey, Told, Unit,
 };
 
@@ -97,6 +98,7 @@ pub(crate) fn transcript(tenant: u64, links: &[u128]) -> Ask {
         awaits_answer: false,
         is_loop: false,
         strikes: Vec::new(),
+        remembered: Remembered::default(),
         attempts: Vec::new(),
         charges: Vec::new(),
     }
