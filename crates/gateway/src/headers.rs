@@ -2,8 +2,8 @@
 
 use hyper::Request;
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING,
-    UPGRADE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
 };
 
 /// Headers of a request as the provider gets them.
@@ -16,12 +16,7 @@ pub(crate) fn to_upstream(headers: &HeaderMap, host: &HeaderValue, edited: bool)
     }
     let mut out = HeaderMap::with_capacity(headers.len() + 1);
     out.append(HOST, host.clone());
-    copy(headers, &mut out, |name| {
-        name == HOST
-            || is_ours(name)
-            || (edited
-                && matches!(name.as_str(), "content-length" | "content-encoding" | "content-md5" | "digest"))
-    });
+    copy(headers, &mut out, |name| name == HOST || is_ours(name) || (edited && is_of_the_body(name)));
     out
 }
 
@@ -35,9 +30,20 @@ fn all_may_go_on(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Headers that only we write.
-fn is_ours(name: &HeaderName) -> bool {
-    name.as_str().starts_with("x-loopbreaker-")
+/// Trailers of a request as the provider gets them, where there are any left. They are announced in its headers, and
+/// nothing says how long its body is: else they would not be sent.
+pub(crate) fn trailers_to_upstream(
+    trailers: &HeaderMap,
+    headers: &mut HeaderMap,
+    edited: bool,
+) -> Option<HeaderMap> {
+    let mut out = HeaderMap::new();
+    copy(trailers, &mut out, |name| is_ours(name) || (edited && is_of_the_body(name)));
+    let names: Vec<&str> = out.keys().map(HeaderName::as_str).collect();
+    let announced = HeaderValue::from_str(&names.join(", ")).ok().filter(|_| !names.is_empty())?;
+    headers.remove(CONTENT_LENGTH);
+    headers.insert(TRAILER, announced);
+    Some(out)
 }
 
 /// Headers of an answer as the client gets them.
@@ -98,6 +104,16 @@ fn copy(from: &HeaderMap, to: &mut HeaderMap, leave_out: impl Fn(&HeaderName) ->
             to.append(name.clone(), value.clone());
         }
     }
+}
+
+/// Headers that only we write.
+fn is_ours(name: &HeaderName) -> bool {
+    name.as_str().starts_with("x-loopbreaker-")
+}
+
+/// Whether it says what is true of the bytes of a body, and not of an edited one.
+fn is_of_the_body(name: &HeaderName) -> bool {
+    matches!(name.as_str(), "content-length" | "content-encoding" | "content-md5" | "digest")
 }
 
 fn names_in_connection(headers: &HeaderMap) -> impl Iterator<Item = &str> {
