@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, Failure> {
             Err(trouble) => tell(&trouble.to_string(), trouble.hint()),
         },
     }
-    let is_alive = conclusion.is_ok_and(|conclusion| conclusion.is_alive());
+    let is_alive = conclusion.is_ok_and(|conclusion| conclusion.is_alive() == Some(true));
     Ok(if is_alive { Exit::Fine } else { Exit::Problem })
 }
 

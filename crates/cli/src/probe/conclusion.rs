@@ -52,9 +52,25 @@ impl Conclusion {
         }
     }
 
-    /// Whether the guard is there and looks.
-    pub(super) const fn is_alive(&self) -> bool {
-        !matches!(self, Self::Ignored)
+    /// Whether the guard is there and looks; `None` where that is not known.
+    pub(super) const fn is_alive(&self) -> Option<bool> {
+        match self {
+            Self::Enforced { .. } | Self::Shadow => Some(true),
+            Self::Stopped { .. } => None,
+            Self::Ignored => Some(false),
+        }
+    }
+
+    /// What to do next, where something is to be done.
+    pub(super) const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Enforced { .. } | Self::Shadow => None,
+            Self::Stopped { .. } => Some(
+                "leave the tenant `loopbreaker-probe` out of the limit or kill switch that stops it, or wait until \
+                 there is room again, and probe once more",
+            ),
+            Self::Ignored => Some("`loopbreaker check -c FILE` says which policies its config puts in force"),
+        }
     }
 
     /// What is in force, in one word.
@@ -80,8 +96,7 @@ impl fmt::Display for Conclusion {
             Self::Shadow => f.write_str("the guard is alive, but in shadow: nothing is enforced"),
             Self::Stopped { code, request } => write!(
                 f,
-                "the guard is alive, but refused request {request} before there was a loop: {code}; whether loops are \
-                 seen is not known"
+                "whether the guard is alive is not known: request {request} was refused before there was a loop: {code}"
             ),
             Self::Ignored => f.write_str(
                 "the gateway answers, but the loop went through: no policy acts on loops in tool calls of \
@@ -114,7 +129,7 @@ mod tests {
         use Action::{Allow, Hint, Reject, Throttle, Warn};
         let ladder = [Allow, Allow, Warn, Hint, Hint, Throttle, Reject].map(Some);
         let conclusion = Conclusion::of(&judged(&ladder));
-        assert!(conclusion.is_alive());
+        assert_eq!((conclusion.is_alive(), conclusion.hint()), (Some(true), None));
         assert_eq!(
             conclusion.to_string(),
             "the guard is alive: warn at request 3, hint at request 4, throttle at request 6, reject at request 7"
@@ -124,20 +139,22 @@ mod tests {
     #[test]
     fn a_gateway_that_never_tells_a_verdict_is_in_shadow() {
         let conclusion = Conclusion::of(&judged(&[None, None, None]));
-        assert_eq!((conclusion.mode(), conclusion.is_alive()), ("shadow", true));
+        assert_eq!((conclusion.mode(), conclusion.is_alive()), ("shadow", Some(true)));
     }
 
     #[test]
     fn a_loop_that_goes_through_means_that_nobody_guards() {
         let conclusion = Conclusion::of(&judged(&[Some(Action::Allow); 12]));
-        assert_eq!((conclusion.mode(), conclusion.is_alive()), ("none", false));
+        assert_eq!((conclusion.mode(), conclusion.is_alive()), ("none", Some(false)));
     }
 
     #[test]
-    fn a_refusal_without_a_loop_proves_nothing_about_loops() {
+    fn a_refusal_without_a_loop_proves_nothing_about_loops_and_says_what_to_do() {
         let mut refused = judged(&[Some(Action::Allow), Some(Action::Reject)]);
         refused[1] = Judged { seen: None, code: Some("budget_exceeded".into()), ..refused[1].clone() };
         let conclusion = Conclusion::of(&refused);
         assert_eq!(conclusion, Conclusion::Stopped { code: "budget_exceeded".into(), request: 2 });
+        assert_eq!(conclusion.is_alive(), None);
+        assert!(conclusion.hint().is_some());
     }
 }

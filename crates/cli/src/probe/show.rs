@@ -54,8 +54,10 @@ pub(super) fn end<W: Write>(out: &mut W, conclusion: &Conclusion) -> io::Result<
     for line in wrap(&printable(&conclusion.to_string()), terminal::width().max(20)) {
         writeln!(out, "{style}{line}{style:#}")?;
     }
-    if *conclusion == Conclusion::Ignored {
-        writeln!(out, "`loopbreaker check -c FILE` says which policies its config puts in force")?;
+    if let Some(hint) = conclusion.hint() {
+        for line in wrap(hint, terminal::width().max(20)) {
+            writeln!(out, "{line}")?;
+        }
     }
     out.flush()
 }

@@ -113,16 +113,15 @@ fn a_loop_that_goes_through_is_a_problem() {
 }
 
 #[test]
-fn a_limit_that_stops_the_probe_is_told_as_what_it_is() {
+fn a_limit_that_stops_the_probe_is_told_as_what_it_is_with_what_to_do() {
     let policy = "policies: [{ id: a, spec: { selector: { pathPrefix: /v1/ }, rules: [{ id: r, key: tenant, requests_per_minute: 2 }] } }]\n";
     let gateway = Served::with(policy);
     let outcome = probe(&gateway.url);
-    assert_eq!(outcome.code, 0);
-    assert!(
-        outcome.stdout.contains("refused request 3 before there was a loop: budget_exceeded"),
-        "{}",
-        outcome.stdout
-    );
+    assert_eq!(outcome.code, 1, "nobody has seen whether it looks for loops");
+    golden::check("probe-stopped.txt", &told(&outcome, &gateway.url));
+    let document = probe_json(&gateway.url);
+    assert_eq!((&document["alive"], &document["error"]), (&Value::Null, &Value::Null));
+    assert!(document["hint"].as_str().unwrap().contains("loopbreaker-probe"), "{document}");
 }
 
 #[test]
