@@ -7,8 +7,8 @@ use std::time::Instant;
 use loopbreaker::{RedundancyRules, Timestamp};
 use loopbreaker_budget::{Quantity, Standing, Window};
 use loopbreaker_fleet::{
-    After, Ask, AttemptAsk, AttemptMissed, AttemptOver, ChargeAsk, ChargeOver, Decision, Link, PauseState,
-    Place, SharedKey, Struck, Told, Unit,
+    After, Ask, AttemptAsk, AttemptMissed, AttemptOver, ChargeAsk, ChargeOver, Decision, KnownPlace, Link,
+    PauseState, Place, SharedKey, Struck, Told, Unit,
 };
 
 use crate::consider::{Case, Whose};
@@ -68,7 +68,11 @@ impl Asked {
                     anchor: *anchor,
                     links: chain.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
                     tails: tails.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
-                    known: is_known.then_some((found.key.0, found.account.0)),
+                    known: is_known.then(|| KnownPlace {
+                        key: found.key.0,
+                        account: found.account.0,
+                        name: shared.sessions.given(found.account).map(|name| name.to_string()),
+                    }),
                 };
                 (place, found.key)
             }

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use loopbreaker_fleet::{
-    Ask, AttemptAsk, ChargeAsk, ChargeOver, Fleet, Heard, Link, News, Options, Overspent, Place, Refused, Remembered,
-    SharedKey, Told, Unit,
+    Ask, AttemptAsk, ChargeAsk, ChargeOver, Fleet, Heard, Link, News, Options, Overspent, Place, Refused,
+    Remembered, SharedKey, Told, Unit,
 };
 
 /// One process of a fleet.
