@@ -77,6 +77,8 @@ pub struct AttemptAsk {
     pub id: u64,
     /// Whether one that comes while an equal one is on its way is not counted.
     pub once_in_flight: bool,
+    /// So many are remembered, the newest ones.
+    pub most: u32,
 }
 
 /// One charge against a budget.
@@ -227,7 +229,7 @@ impl Ask {
         call.arg(self.attempts.len());
         for attempt in &self.attempts {
             call.arg(&bytes(attempt.key)).arg(u8::from(attempt.by_session)).arg(attempt.window_millis);
-            call.arg(attempt.id).arg(u8::from(attempt.once_in_flight));
+            call.arg(attempt.id).arg(u8::from(attempt.once_in_flight)).arg(attempt.most);
         }
         call.arg(self.charges.len());
         for charge in &self.charges {

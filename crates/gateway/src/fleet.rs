@@ -90,6 +90,7 @@ impl Asked {
             window_millis: kind.window_millis,
             id: shared.attempt_ids.next(),
             once_in_flight: kind.once_in_flight,
+            most: kind.most,
         });
         let ask = Ask {
             tenant: RunName::tag(&case.tenant.name),
@@ -292,6 +293,7 @@ pub(crate) struct AttemptKind {
     pub(crate) by_session: bool,
     pub(crate) window_millis: u64,
     pub(crate) once_in_flight: bool,
+    pub(crate) most: u32,
 }
 
 /// The length of a window, as it is asked about.

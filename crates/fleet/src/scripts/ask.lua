@@ -148,6 +148,7 @@ local is_approved = get(approval(account_name, tip)) or key ~= account and get(a
 local counts = {}
 for at = 1, take_number() do
   local window_key, by_session, window, id, once = take(), take() == '1', take_number(), take(), take() == '1'
+  local most = take_number()
   if by_session then window_key = window_key .. account_name end
   local seen, flying = prefix .. 'w:' .. window_key, prefix .. 'f:' .. window_key
   local counted = true
@@ -164,7 +165,7 @@ for at = 1, take_number() do
     counts[at] = redis.call('ZCOUNT', seen, '(' .. now - window, '+inf')
     if counts[at] > 1 then
       redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window)
-      if counts[at] > 1000 then redis.call('ZREMRANGEBYRANK', seen, 0, counts[at] - 1001) end
+      if counts[at] > most then redis.call('ZREMRANGEBYRANK', seen, 0, counts[at] - most - 1) end
     end
   end
 end

@@ -105,7 +105,7 @@ pub(crate) fn transcript(tenant: u64, links: &[u128]) -> Ask {
 }
 
 pub(crate) fn attempt(key: u128, id: u64) -> AttemptAsk {
-    AttemptAsk { key, by_session: false, window_millis: 60_000, id, once_in_flight: false }
+    AttemptAsk { key, by_session: false, window_millis: 60_000, id, once_in_flight: false, most: 1_000 }
 }
 
 /// So much was used of a budget although nobody could be asked.

@@ -253,6 +253,23 @@ async fn equal_requests_are_counted_over_all_processes_and_leave_with_the_window
     }
 }
 
+#[tokio::test]
+async fn of_equal_requests_no_more_are_kept_than_there_is_use_for() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    for (most, expected) in [(3, "3"), (1_200, "1200")] {
+        let key = most.into();
+        for id in 0..1_250 {
+            let attempts = vec![loopbreaker_fleet::AttemptAsk { most, ..attempt(key, id) }];
+            let counted = one.ask(&Ask { attempts, ..transcript(1, &[10]) }).await.attempts[0];
+            assert!(counted <= most + 1, "{counted}");
+        }
+        let kept = "local most = 0 for _, key in ipairs(redis.call('KEYS', 'lb:*:w:*')) do \
+                    most = math.max(most, redis.call('ZCARD', key)) end return most";
+        assert_eq!(redis.command(&["EVAL", kept, "0"]), expected);
+    }
+}
+
 /// Two attempts overlap and end; then another one is made.
 async fn overlapping_attempts_count_once(url: &str) {
     let (one, other) = (Process::join(url).await, Process::join(url).await);
