@@ -37,7 +37,7 @@ pub(super) fn write<W: Write>(
 #[derive(Serialize)]
 struct Document<'a> {
     url: String,
-    /// Null when a gateway answers, and has not let the loop begin.
+    /// Null when a gateway answers, and has not let the loop begin or does not say what it sees.
     alive: Option<bool>,
     /// `enforce`, `shadow` or `none`; null when nothing could be learnt.
     mode: Option<&'static str>,

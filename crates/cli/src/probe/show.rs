@@ -47,7 +47,9 @@ pub(super) fn news<W: Write>(out: &mut W, url: &BaseUrl, news: &News<'_>) -> io:
 pub(super) fn end<W: Write>(out: &mut W, conclusion: &Conclusion) -> io::Result<()> {
     let style = match conclusion {
         Conclusion::Enforced { .. } => AnsiColor::Green.on_default().bold(),
-        Conclusion::Shadow | Conclusion::Stopped { .. } => AnsiColor::Yellow.on_default().bold(),
+        Conclusion::Shadow | Conclusion::Silent | Conclusion::Stopped { .. } => {
+            AnsiColor::Yellow.on_default().bold()
+        }
         Conclusion::Ignored => AnsiColor::Red.on_default().bold(),
     };
     writeln!(out)?;
