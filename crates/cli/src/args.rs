@@ -328,7 +328,8 @@ Examples:
   loopbreaker probe http://10.0.0.7:4141
   loopbreaker probe --json | jq .alive
 
-Exit codes: 0 the guard is alive (in shadow, too), 1 it is not, or nobody answers within 5 s, 2 usage";
+Exit codes: 0 the guard is alive (in shadow, too), 1 it is not, or that is not known (a \
+limit stops the probe, a shadow does not tell what it sees, nobody answers within 5 s), 2 usage";
 
 const AUDIT_NOTES: &str = "\
 Examples:

@@ -5,6 +5,7 @@ mod conclusion;
 mod document;
 mod farewell;
 mod health;
+mod shadow;
 mod show;
 mod synthetic;
 mod trouble;
@@ -17,7 +18,7 @@ use loopbreaker_config::BaseUrl;
 use crate::args::ProbeArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, tell};
-use conclusion::Conclusion;
+use conclusion::{Conclusion, is_in_shadow};
 use health::Health;
 use synthetic::{Judged, Loop};
 use trouble::Trouble;
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, Failure> {
     let examining = examine(&args.url, &mut found, &mut on_news);
     let examined = runtime.block_on(async { tokio::time::timeout(LIMIT, examining).await });
     let conclusion = match examined {
-        Ok(Ok(())) => Ok(Conclusion::of(&found.judged)),
+        Ok(Ok(())) => Ok(Conclusion::of(&found.judged, found.seen_in_shadow)),
         Ok(Err(Stop::Output(error))) => return Err(error.into()),
         Ok(Err(Stop::Trouble(trouble))) => Err(trouble),
         Err(_) => Err(Trouble::TimedOut(args.url.clone(), LIMIT)),
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, Failure> {
             Err(trouble) => tell(&trouble.to_string(), trouble.hint()),
         },
     }
-    let is_alive = conclusion.is_ok_and(|conclusion| conclusion.is_alive());
+    let is_alive = conclusion.is_ok_and(|conclusion| conclusion.is_alive() == Some(true));
     Ok(if is_alive { Exit::Fine } else { Exit::Problem })
 }
 
@@ -56,6 +57,8 @@ struct Found {
     health: Option<Health>,
     /// The requests of the last synthetic loop that was tried.
     judged: Vec<Judged>,
+    /// Whether a guard in shadow says that it sees loops, where it says so.
+    seen_in_shadow: Option<bool>,
     /// Every loop that was tried, and how often it went round.
     loops: Vec<(Loop, usize)>,
 }
@@ -115,9 +118,12 @@ async fn examine(
         }
         found.loops.push((synthetic, found.judged.len().saturating_sub(1)));
         // A session may be one of those in which loops are only observed (`holdout`); another one tells.
-        if Conclusion::of(&found.judged) != Conclusion::Ignored {
+        if Conclusion::of(&found.judged, None) != Conclusion::Ignored {
             break;
         }
+    }
+    if is_in_shadow(&found.judged) {
+        found.seen_in_shadow = shadow::sees_loops(url).await;
     }
     Ok(())
 }

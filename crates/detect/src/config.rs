@@ -187,7 +187,9 @@ pub struct IdenticalRequestConfig {
 }
 
 impl IdenticalRequestConfig {
-    /// The largest threshold, and the largest count that is ever reported.
+    /// The largest threshold.
+    pub const MAX_THRESHOLD: u32 = 100_000;
+    /// The largest count that is ever reported, unless the threshold is larger.
     pub const MAX_COUNT: u32 = 1_000;
 
     /// Fires on the request that makes `threshold` identical ones within `window_seconds`.
@@ -198,8 +200,8 @@ impl IdenticalRequestConfig {
         if window_seconds < 1 {
             return bad("window_seconds", window_seconds, "at least 1");
         }
-        if !(2..=Self::MAX_COUNT).contains(&threshold) {
-            return bad("threshold_identical_requests", threshold, "from 2 to 1000");
+        if !(2..=Self::MAX_THRESHOLD).contains(&threshold) {
+            return bad("threshold_identical_requests", threshold, "from 2 to 100000");
         }
         Ok(Self { window_seconds, threshold })
     }
@@ -212,6 +214,11 @@ impl IdenticalRequestConfig {
     /// Identical requests in the window at which it fires, the current one included.
     pub const fn threshold(self) -> u32 {
         self.threshold
+    }
+
+    /// So many attempts are remembered, the newest ones.
+    pub const fn most(self) -> u32 {
+        if self.threshold > Self::MAX_COUNT { self.threshold } else { Self::MAX_COUNT }
     }
 }
 

@@ -29,6 +29,8 @@ pub struct IdenticalRequest {
     /// Times of each request's last attempts, oldest first.
     attempts: LruCache<u128, VecDeque<Timestamp>>,
     max_requests: usize,
+    /// Attempts of all of them.
+    total: usize,
 }
 
 /// What one more request amounts to.
@@ -57,10 +59,14 @@ impl RequestCount {
 }
 
 impl IdenticalRequest {
+    /// Of each request so many attempts are remembered on average, so that a few may have as many as they like.
+    const AVERAGE: usize = 32;
+
     /// A detector that tells at most `max_requests` different requests apart; the one that was seen longest ago is
-    /// forgotten first.
+    /// forgotten first, also where all of them together have more attempts than are remembered: 32 times as many, and
+    /// as many as the largest threshold in any case.
     pub fn new(max_requests: usize) -> Self {
-        Self { attempts: LruCache::unbounded(), max_requests: max_requests.max(1) }
+        Self { attempts: LruCache::unbounded(), max_requests: max_requests.max(1), total: 0 }
     }
 
     /// Counts a request.
@@ -72,19 +78,28 @@ impl IdenticalRequest {
     ) -> RequestCount {
         let key = request.short();
         if !self.attempts.contains(&key) && self.attempts.len() >= self.max_requests {
-            self.attempts.pop_lru();
+            self.forget_oldest();
         }
         let times = self.attempts.get_or_insert_mut(key, VecDeque::new);
+        let before = times.len();
         let window = u64::from(config.window_seconds()) * 1_000;
         // A clock that jumped back makes old attempts look new; they leave as soon as it has caught up.
         while times.front().is_some_and(|time| now.millis_since(*time) >= window) {
             times.pop_front();
         }
-        if times.len() == IdenticalRequestConfig::MAX_COUNT as usize {
+        if times.len() >= config.most() as usize {
             times.pop_front();
         }
         times.push_back(now);
         let count = times.len() as u32;
+        self.total = self.total + times.len() - before;
+        let max_total = self
+            .max_requests
+            .saturating_mul(Self::AVERAGE)
+            .max(IdenticalRequestConfig::MAX_THRESHOLD as usize);
+        while self.total > max_total && self.attempts.len() > 1 {
+            self.forget_oldest();
+        }
         RequestCount { count, fires: count >= config.threshold() }
     }
 
@@ -95,6 +110,13 @@ impl IdenticalRequest {
             && let Some(position) = times.iter().rposition(|time| *time == at)
         {
             times.remove(position);
+            self.total -= 1;
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some((_, times)) = self.attempts.pop_lru() {
+            self.total -= times.len();
         }
     }
 
@@ -195,6 +217,38 @@ mod tests {
         let counts =
             (0..5_000).map(|_| detector.observe(&request("a"), config, Timestamp::from_secs(0)).count);
         assert_eq!(counts.max(), Some(IdenticalRequestConfig::MAX_COUNT));
+    }
+
+    #[test]
+    fn a_large_threshold_is_reached_exactly() {
+        let mut detector = IdenticalRequest::new(10);
+        let most = IdenticalRequestConfig::MAX_THRESHOLD;
+        let config = IdenticalRequestConfig::new(3_600, most).unwrap();
+        let mut counts = (0..most + 5).map(|at| {
+            let told = detector.observe(&request("a"), config, Timestamp::from_millis(at.into()));
+            (told.count, told.fires)
+        });
+        assert_eq!(counts.find(|(_, fires)| *fires), Some((most, true)));
+        assert_eq!(counts.last(), Some((most, true)));
+        assert!(IdenticalRequestConfig::new(60, most + 1).is_err());
+    }
+
+    #[test]
+    fn attempts_of_all_requests_together_are_bounded_and_those_of_the_oldest_go_first() {
+        let mut detector = IdenticalRequest::new(1_000);
+        let config = IdenticalRequestConfig::new(3_600, IdenticalRequestConfig::MAX_THRESHOLD).unwrap();
+        let mut observe = |name: u32, times| {
+            (0..times)
+                .map(|_| detector.observe(&request(&name.to_string()), config, Timestamp::from_secs(0)).count)
+                .last()
+        };
+        for name in 0..5 {
+            assert_eq!(observe(name, 30_000), Some(30_000));
+        }
+        assert_eq!(observe(4, 1), Some(30_001), "a new one has pushed an older one out, and not this");
+        assert_eq!(observe(0, 1), Some(1));
+        let kept: usize = detector.attempts.iter().map(|(_, times)| times.len()).sum();
+        assert!(detector.total == kept && kept <= 100_000, "{kept} of {}", detector.total);
     }
 
     proptest! {

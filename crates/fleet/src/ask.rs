@@ -2,6 +2,8 @@
 
 use redis::{FromRedisValue, ParsingError, ScriptInvocation, Value};
 
+use crate::remembered::Remembered;
+
 /// What a request must know of what others did.
 #[derive(Debug, Clone)]
 pub struct Ask {
@@ -20,6 +22,8 @@ pub struct Ask {
     pub is_loop: bool,
     /// Loops that it shows, with the strikes that the transcript itself shows.
     pub strikes: Vec<(u128, u32)>,
+    /// What this process remembers of its session, where an earlier refusal matters.
+    pub remembered: Remembered,
     /// Windows in which it counts as an attempt.
     pub attempts: Vec<AttemptAsk>,
     /// What it will probably use.
@@ -45,8 +49,19 @@ pub enum Place {
         /// Hashes of messages that follow each other, newest first, by which a compacted transcript is recognised.
         tails: Vec<u128>,
         /// Session and account as this process knows them: it may have seen what Redis has not.
-        known: Option<(u128, u128)>,
+        known: Option<KnownPlace>,
     },
+}
+
+/// Where a process would put a transcript by itself.
+#[derive(Debug, Clone)]
+pub struct KnownPlace {
+    /// The session.
+    pub key: u128,
+    /// The session whose budget and pause hold for it.
+    pub account: u128,
+    /// What clients call that account, where they have a name for it.
+    pub name: Option<String>,
 }
 
 /// One window of `identical_request`.
@@ -62,6 +77,8 @@ pub struct AttemptAsk {
     pub id: u64,
     /// Whether one that comes while an equal one is on its way is not counted.
     pub once_in_flight: bool,
+    /// So many are remembered, the newest ones.
+    pub most: u32,
 }
 
 /// One charge against a budget.
@@ -94,6 +111,8 @@ pub struct Told {
     pub key: u128,
     /// The session whose budget and pause hold for it.
     pub account: u128,
+    /// What clients call that account, where they have a name for it.
+    pub name: Option<String>,
     /// Whether nobody has seen it before.
     pub is_new: bool,
     /// Whether this transcript is the first that was seen of it.
@@ -176,8 +195,8 @@ impl Ask {
         match &self.place {
             Place::Named { key, name } => {
                 call.arg(name.as_bytes()).arg(&bytes(self.tip)).arg(&bytes(*key));
-                // Neither links nor tails, and neither session nor account are known.
-                for _ in 0..4 {
+                // Neither links nor tails, and neither session nor account nor its name are known.
+                for _ in 0..5 {
                     call.arg("");
                 }
             }
@@ -188,8 +207,10 @@ impl Ask {
                     call.arg(side_by_side);
                 }
                 match known {
-                    Some((key, account)) => call.arg(&bytes(*key)).arg(&bytes(*account)),
-                    None => call.arg("").arg(""),
+                    Some(KnownPlace { key, account, name }) => {
+                        call.arg(&bytes(*key)).arg(&bytes(*account)).arg(name.as_deref().unwrap_or_default())
+                    }
+                    None => call.arg("").arg("").arg(""),
                 };
             }
         }
@@ -198,6 +219,9 @@ impl Ask {
             Some(thread) => call.arg(2).arg(&bytes(thread)),
             None => call.arg(u8::from(self.is_loop)),
         };
+        if self.thread.is_some() || self.is_loop {
+            self.remembered.write(call);
+        }
         call.arg(self.strikes.len());
         for (identity, shown) in &self.strikes {
             call.arg(&bytes(*identity)).arg(*shown);
@@ -205,7 +229,7 @@ impl Ask {
         call.arg(self.attempts.len());
         for attempt in &self.attempts {
             call.arg(&bytes(attempt.key)).arg(u8::from(attempt.by_session)).arg(attempt.window_millis);
-            call.arg(attempt.id).arg(u8::from(attempt.once_in_flight));
+            call.arg(attempt.id).arg(u8::from(attempt.once_in_flight)).arg(attempt.most);
         }
         call.arg(self.charges.len());
         for charge in &self.charges {
@@ -241,15 +265,15 @@ impl FromRedisValue for Told {
             (Vec<u8>, Vec<u8>, bool, bool),
             (u8, u64, Vec<u32>),
             (Vec<u8>, bool, Vec<u32>),
-            (bool, Vec<(u64, u64, u8)>, u64),
+            (bool, Vec<(u64, u64, u8)>, u64, String),
         );
         type ThreadFields = (Option<Vec<u8>>, Vec<(Vec<u8>, u32)>);
         let Value::Array(mut fields) = value else { return Err("the answer is no list".into()) };
         // What was asked about a thread comes last, where something was.
         let (window, kept): ThreadFields = match fields.len() {
-            13 => (None, Vec::new()),
-            15 => FromRedisValue::from_redis_value(Value::Array(fields.split_off(13)))?,
-            _ => return Err("the answer has neither thirteen fields nor fifteen".into()),
+            14 => (None, Vec::new()),
+            16 => FromRedisValue::from_redis_value(Value::Array(fields.split_off(14)))?,
+            _ => return Err("the answer has neither fourteen fields nor sixteen".into()),
         };
         let last = fields.split_off(10);
         let third = fields.split_off(7);
@@ -262,10 +286,11 @@ impl FromRedisValue for Told {
         );
         let ((key, account, is_new, is_first), (after, left, strikes), (pause, is_approved, attempts), last) =
             fields;
-        let (is_reserved, standings, at) = last;
+        let (is_reserved, standings, at, name) = last;
         Ok(Self {
             key: number(&key)?,
             account: number(&account)?,
+            name: (!name.is_empty()).then_some(name),
             is_new,
             is_first,
             after: match after {

@@ -11,6 +11,7 @@ mod desk;
 mod link;
 mod listen;
 mod order;
+mod remembered;
 mod scripts;
 mod server;
 mod settings;
@@ -26,13 +27,14 @@ pub use after::{
     Aftermath, AnswerNamed, AttemptMissed, AttemptOver, ChargeOver, Overspent, Refused, SharedKey, Struck,
     Unit,
 };
-pub use ask::{After, Ask, AttemptAsk, ChargeAsk, PauseState, Paused, Place, Stood, Told};
+pub use ask::{After, Ask, AttemptAsk, ChargeAsk, KnownPlace, PauseState, Paused, Place, Stood, Told};
 use desk::{Desk, Letter};
 pub use desk::{News, Watcher};
 pub use link::Link;
 pub use listen::Listener;
 use order::Decided;
 pub use order::{Decision, Heard};
+pub use remembered::{Chance, RefusedBefore, Remembered};
 use server::Server;
 
 /// Why there is no shared state.

@@ -228,11 +228,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// What takes back everything that an answer counted which came too late.
 fn undone(ask: &Ask, told: &Told) -> Aftermath {
     use crate::after::{AttemptOver, ChargeOver, SharedKey, Unit};
-    use crate::ask::Place;
-    let account = match &ask.place {
-        Place::Named { key, name } if *key == told.account => name.clone(),
-        Place::Named { .. } | Place::Transcript { .. } => format!("lb-{:016x}", (told.account >> 64) as u64),
-    };
+    let nameless = || format!("lb-{:016x}", (told.account >> 64) as u64);
+    let account = told.name.clone().unwrap_or_else(nameless);
     let session = |by_session: bool| by_session.then_some(&*account);
     let attempts = ask.attempts.iter().map(|attempt| AttemptOver {
         window: SharedKey::new(attempt.key, session(attempt.by_session)),

@@ -406,7 +406,7 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
     let past = if case.held_out || !case.policies.iter().any(is_enforced) || case.loops().next().is_none() {
         Past::NONE
     } else {
-        let told = case.asked.as_ref().and_then(|asked| asked.past(case));
+        let told = case.asked.as_ref().and_then(|asked| asked.past(shared, case));
         told.or_else(|| {
             let own = |session: &mut crate::sessions::Session| session.past(case.tip, case.loops(), case.now);
             shared.sessions.with(case.located.key, own)
@@ -516,33 +516,30 @@ fn whose(shared: &Shared, caller: &Caller<'_>, named: Option<SessionKey>, case: 
 /// Finds the session, or takes over what the others have found.
 fn locate(shared: &Shared, case: &mut Case<'_>) {
     let told = case.asked.as_ref().and_then(|asked| asked.told.as_ref());
-    let located = told.map(|told| Located {
-        key: SessionKey(told.key),
-        account: SessionKey(told.account),
-        is_new: told.is_new,
-    });
-    case.located = match (&case.whose, located) {
-        (Whose::Named { .. }, Some(located)) => {
-            shared.sessions.adopt(located, case.tip, &[], case.now);
-            located
+    let (located, given) = match (&case.whose, told) {
+        (Whose::Named { key, name }, None) => {
+            (shared.sessions.by_name(*key, name, case.tip, case.now), Some(Arc::clone(name)))
         }
-        (Whose::Transcript { tails, .. }, Some(located)) => {
-            shared.sessions.adopt(located, case.tip, tails, case.now);
-            located
-        }
-        (Whose::Named { key, .. }, None) => shared.sessions.by_name(*key, case.tip, case.now),
         (Whose::Transcript { anchor, chain, tails }, None) => {
             shared.sessions.by_transcript(*anchor, chain, tails, case.now)
         }
+        (whose, Some(told)) => {
+            let (key, account) = (SessionKey(told.key), SessionKey(told.account));
+            let located = Located { key, account, is_new: told.is_new };
+            let (given, tails) = match whose {
+                Whose::Named { name, .. } => (Some(Arc::clone(name)), &[][..]),
+                Whose::Transcript { tails, .. } => (told.name.as_deref().map(Into::into), &tails[..]),
+            };
+            shared.sessions.adopt(located, given.as_ref(), case.tip, tails, case.now);
+            (located, given)
+        }
     };
-    case.session = match &case.whose {
-        Whose::Named { name, .. } => Arc::clone(name),
-        Whose::Transcript { .. } => session_name(case.located.key),
-    };
-    case.account_name = if case.located.account == case.located.key {
-        Arc::clone(&case.session)
+    case.located = located;
+    case.account_name = given.unwrap_or_else(|| session_name(located.account));
+    case.session = if located.account == located.key {
+        Arc::clone(&case.account_name)
     } else {
-        session_name(case.located.account)
+        session_name(located.key)
     };
     case.run = RunName::of(&case.tenant.name, &case.session);
     case.account = RunName::of(&case.tenant.name, &case.account_name);

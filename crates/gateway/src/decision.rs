@@ -38,7 +38,7 @@ impl Worker {
         let original = Original::of(&parts.headers, &parts.uri, parts.method.as_str());
         let dialect = route::dialect(original.path());
         let body = match inbound::beginning(body, inbound::MAX_BODY).await {
-            Ok(Start { bytes, rest: None }) => bytes,
+            Ok(Start { bytes, rest: None, .. }) => bytes,
             Ok(Start { rest: Some(_), .. }) | Err(_) => bytes::Bytes::new(),
         };
         let decoded = match Encoding::of(&parts.headers) {

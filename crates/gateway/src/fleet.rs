@@ -7,14 +7,14 @@ use std::time::Instant;
 use loopbreaker::{RedundancyRules, Timestamp};
 use loopbreaker_budget::{Quantity, Standing, Window};
 use loopbreaker_fleet::{
-    After, Ask, AttemptAsk, AttemptMissed, AttemptOver, ChargeAsk, ChargeOver, Decision, Link, PauseState,
-    Place, SharedKey, Struck, Told, Unit,
+    After, Ask, AttemptAsk, AttemptMissed, AttemptOver, ChargeAsk, ChargeOver, Decision, KnownPlace, Link,
+    PauseState, Place, SharedKey, Struck, Told, Unit,
 };
 
 use crate::consider::{Case, Whose};
 use crate::judge::Past;
 use crate::limits::Charges;
-use crate::sessions::{AfterRefusal, RunName};
+use crate::sessions::{AfterRefusal, RunName, Session};
 use crate::state::Shared;
 use crate::ticket::Common;
 use crate::transcripts::Transcript;
@@ -59,35 +59,47 @@ impl Asked {
         case: &Case<'_>,
         attempts: &[(u128, AttemptKind)],
     ) -> Self {
-        let place = match &case.whose {
-            Whose::Named { key, name } => Place::Named { key: key.0, name: name.to_string() },
+        let (place, probable) = match &case.whose {
+            Whose::Named { key, name } => (Place::Named { key: key.0, name: name.to_string() }, *key),
             Whose::Transcript { anchor, chain, tails } => {
                 let found = shared.sessions.find(*anchor, chain, tails);
                 let is_known = !found.is_new || found.key != found.account;
-                Place::Transcript {
+                let place = Place::Transcript {
                     anchor: *anchor,
                     links: chain.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
                     tails: tails.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
-                    known: is_known.then_some((found.key.0, found.account.0)),
-                }
+                    known: is_known.then(|| KnownPlace {
+                        key: found.key.0,
+                        account: found.account.0,
+                        name: shared.sessions.given(found.account).map(|name| name.to_string()),
+                    }),
+                };
+                (place, found.key)
             }
         };
         let strikes: Vec<(u128, u32)> =
             case.loops().map(|ruled| (ruled.finding.identity.short(), ruled.strikes)).collect();
+        let thread = case.inspection.as_ref().and_then(|inspection| inspection.elsewhere);
+        let is_asked = |identity| thread.is_some() || strikes.iter().any(|(shown, _)| *shown == identity);
+        let remembers = |session: &mut Session| session.remembered(is_asked, case.now);
+        let may_loop = thread.is_some() || !strikes.is_empty();
+        let remembered = may_loop.then(|| shared.sessions.with(probable, remembers)).flatten();
         let attempts = attempts.iter().map(|(key, kind)| AttemptAsk {
             key: *key,
             by_session: kind.by_session,
             window_millis: kind.window_millis,
             id: shared.attempt_ids.next(),
             once_in_flight: kind.once_in_flight,
+            most: kind.most,
         });
         let ask = Ask {
             tenant: RunName::tag(&case.tenant.name),
             place,
             tip: case.tip,
-            thread: case.inspection.as_ref().and_then(|inspection| inspection.elsewhere),
+            thread,
             awaits_answer: case.facts.previous_response_id.is_some(),
             is_loop: !strikes.is_empty(),
+            remembered: remembered.unwrap_or_default(),
             strikes,
             attempts: attempts.collect(),
             charges: case.charges.asked().collect(),
@@ -129,14 +141,17 @@ impl Asked {
     }
 
     /// The past of the session, as the others know it.
-    pub(crate) fn past(&self, case: &Case<'_>) -> Option<Past> {
+    pub(crate) fn past(&self, shared: &Shared, case: &Case<'_>) -> Option<Past> {
         let told = self.told.as_ref()?;
         let after = match told.after {
             After::Judge => AfterRefusal::Judge,
             After::Refuse(millis) => AfterRefusal::Refuse(millis.div_ceil(1_000)),
             After::LetThrough => AfterRefusal::LetThrough,
         };
-        Some(Past { is_first: told.is_first, after, strikes: self.strikes(told, case) })
+        // They may have lost what came before.
+        let is_first_here = |session: &mut Session| session.is_first(case.tip);
+        let is_first = told.is_first && shared.sessions.with(case.located.key, is_first_here).unwrap_or(true);
+        Some(Past { is_first, after, strikes: self.strikes(told, case) })
     }
 
     /// How often the request was sent, in each window that was asked about.
@@ -220,6 +235,9 @@ impl Asked {
             let until = Timestamp::from_millis(case.now.as_millis() + left);
             shared.sessions.with(case.located.key, |session| session.refuse(case.tip, until));
         } else {
+            if told.after == After::LetThrough {
+                shared.sessions.with(case.located.key, |session| session.let_through(case.tip, case.now));
+            }
             // A last chance that is used up is no count that is kept.
             for (identity, kept) in self.strikes(told, case).into_iter().filter(|(_, kept)| *kept < u32::MAX)
             {
@@ -275,6 +293,7 @@ pub(crate) struct AttemptKind {
     pub(crate) by_session: bool,
     pub(crate) window_millis: u64,
     pub(crate) once_in_flight: bool,
+    pub(crate) most: u32,
 }
 
 /// The length of a window, as it is asked about.

@@ -2,7 +2,7 @@
 
 use hyper::Request;
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, Entry, HOST, HeaderMap, HeaderName, HeaderValue, TE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, Entry, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
 };
 
@@ -19,20 +19,7 @@ pub(crate) fn to_upstream(headers: &HeaderMap, host: &HeaderValue, edited: bool)
     }
     let mut out = HeaderMap::with_capacity(headers.len() + 1);
     out.append(HOST, host.clone());
-    copy(headers, &mut out, |name| {
-        name == HOST
-            || is_ours(name)
-            || (edited
-                && matches!(
-                    name.as_str(),
-                    "content-length"
-                        | "content-encoding"
-                        | "content-md5"
-                        | "digest"
-                        | "content-digest"
-                        | "repr-digest"
-                ))
-    });
+    copy(headers, &mut out, |name| name == HOST || is_ours(name) || (edited && is_of_the_body(name)));
     leave_login_out(&mut out);
     out
 }
@@ -76,9 +63,20 @@ fn all_may_go_on(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Headers that only we write.
-fn is_ours(name: &HeaderName) -> bool {
-    name.as_str().starts_with("x-loopbreaker-")
+/// Trailers of a request as the provider gets them, where there are any left. They are announced in its headers, and
+/// nothing says how long its body is: else they would not be sent.
+pub(crate) fn trailers_to_upstream(
+    trailers: &HeaderMap,
+    headers: &mut HeaderMap,
+    edited: bool,
+) -> Option<HeaderMap> {
+    let mut out = HeaderMap::new();
+    copy(trailers, &mut out, |name| is_ours(name) || (edited && is_of_the_body(name)));
+    let names: Vec<&str> = out.keys().map(HeaderName::as_str).collect();
+    let announced = HeaderValue::from_str(&names.join(", ")).ok().filter(|_| !names.is_empty())?;
+    headers.remove(CONTENT_LENGTH);
+    headers.insert(TRAILER, announced);
+    Some(out)
 }
 
 /// Headers of an answer as the client gets them.
@@ -139,6 +137,17 @@ fn copy(from: &HeaderMap, to: &mut HeaderMap, leave_out: impl Fn(&HeaderName) ->
             to.append(name.clone(), value.clone());
         }
     }
+}
+
+/// Headers that only we write.
+fn is_ours(name: &HeaderName) -> bool {
+    name.as_str().starts_with("x-loopbreaker-")
+}
+
+/// Whether it says what is true of the bytes of a body, and not of an edited one.
+fn is_of_the_body(name: &HeaderName) -> bool {
+    let is_digest = |name| matches!(name, "content-md5" | "digest" | "content-digest" | "repr-digest");
+    matches!(name.as_str(), "content-length" | "content-encoding") || is_digest(name.as_str())
 }
 
 fn names_in_connection(headers: &HeaderMap) -> impl Iterator<Item = &str> {
@@ -209,10 +218,15 @@ mod tests {
 
     #[test]
     fn an_edited_body_has_no_length_and_no_encoding_of_the_old_one() {
-        let came = map(&[("content-length", "5"), ("content-encoding", "gzip"), ("content-type", "a/b")]);
+        let came = map(&[
+            ("content-length", "5"),
+            ("content-encoding", "gzip"),
+            ("content-digest", "sha-256=:x:"),
+            ("content-type", "a/b"),
+        ]);
         let host = HeaderValue::from_static("h");
         assert_eq!(names(&to_upstream(&came, &host, true)), ["host=h", "content-type=a/b"]);
-        assert_eq!(to_upstream(&came, &host, false).len(), 4);
+        assert_eq!(to_upstream(&came, &host, false).len(), 5);
     }
 
     #[test]

@@ -54,6 +54,7 @@ impl Sent<'_> {
                     by_session: applied.policy.policy.limit_keys.contains(&LimitKey::Session),
                     window_millis: u64::from(config.config.window_seconds()) * 1_000,
                     once_in_flight: config.once_in_flight,
+                    most: config.config.most(),
                 };
                 windows.push((self.fingerprint(applied).short(), kind));
             }

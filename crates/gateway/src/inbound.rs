@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use hyper::HeaderMap;
 use hyper::body::{Body, Incoming};
 
 use crate::within::within;
@@ -26,6 +27,16 @@ pub(crate) enum Unread {
 pub(crate) struct Start {
     pub(crate) bytes: Bytes,
     pub(crate) rest: Option<Incoming>,
+    /// What came behind a body that was read to its end; in a box, since hardly any has some.
+    pub(crate) trailers: Option<Box<HeaderMap>>,
+}
+
+/// A body that is being read, and what came behind it.
+struct Reading {
+    body: Incoming,
+    /// Its end was seen, which one that comes in chunks does not tell by itself.
+    ended: bool,
+    trailers: Option<Box<HeaderMap>>,
 }
 
 /// The longest body that is read whole.
@@ -48,85 +59,109 @@ pub(crate) const SLOWEST: Duration = Duration::from_secs(60);
 
 /// Reads a whole body. Of one that is too large the rest is read and thrown away, for many clients look at the answer
 /// only when they have sent everything; not so where the client `waits` to be asked for its body.
-pub(crate) async fn whole(mut body: Incoming, waits: bool) -> Result<Bytes, Unread> {
-    let read = within_limit(&mut body).await;
-    if !waits && matches!(read, Err(Unread::TooLarge)) {
-        tokio::spawn(throw_away(body));
-    }
-    read
-}
-
-async fn within_limit(body: &mut Incoming) -> Result<Bytes, Unread> {
-    if body.size_hint().lower() > MAX_BODY as u64 {
-        return Err(Unread::TooLarge);
-    }
-    let start = start(body, MAX_BODY).await?;
-    if body.is_end_stream() || next(body).await?.is_none() { Ok(start) } else { Err(Unread::TooLarge) }
-}
-
-async fn throw_away(mut body: Incoming) {
-    let reading = async {
-        let mut thrown = 0;
-        while thrown < MAX_THROWN_AWAY
-            && let Ok(Some(bytes)) = next(&mut body).await
-        {
-            thrown += bytes.len();
+pub(crate) async fn whole(body: Incoming, waits: bool) -> Result<Start, Unread> {
+    let mut reading = Reading::of(body);
+    match reading.within_limit().await {
+        Ok(bytes) => Ok(Start { bytes, rest: None, trailers: reading.trailers }),
+        Err(unread) => {
+            if !waits && matches!(unread, Unread::TooLarge) {
+                tokio::spawn(reading.throw_away());
+            }
+            Err(unread)
         }
-    };
-    // A client that has not ended by then loses its connection.
-    drop(within(SLOWEST, reading).await);
+    }
 }
 
 /// Reads a body until it ends or is longer than `limit`.
-pub(crate) async fn beginning(mut body: Incoming, limit: usize) -> Result<Start, Unread> {
-    let bytes = start(&mut body, limit).await?;
-    let rest = (!body.is_end_stream()).then_some(body);
-    Ok(Start { bytes, rest })
+pub(crate) async fn beginning(body: Incoming, limit: usize) -> Result<Start, Unread> {
+    let mut reading = Reading::of(body);
+    let bytes = reading.start(limit).await?;
+    Ok(reading.stops_after(bytes))
 }
 
 /// Takes what is there at once of a body that nobody looks at. One that is there whole can be sent again when a kept
 /// connection turns out to be dead; everything else passes as it comes.
-pub(crate) async fn at_hand(mut body: Incoming) -> Result<Start, Unread> {
+pub(crate) async fn at_hand(body: Incoming) -> Result<Start, Unread> {
     let mut bytes = BytesMut::new();
     let is_small = body.size_hint().exact().is_some_and(|length| length <= MAX_AT_HAND);
-    while is_small && !body.is_end_stream() {
-        match within(AT_ONCE, next(&mut body)).await {
+    let mut reading = Reading::of(body);
+    while is_small && !reading.is_over() {
+        match within(AT_ONCE, reading.next()).await {
             Ok(read) => bytes.extend_from_slice(&read?.unwrap_or_default()),
             Err(_) => break,
         }
     }
-    let rest = (!body.is_end_stream()).then_some(body);
-    Ok(Start { bytes: bytes.freeze(), rest })
+    Ok(reading.stops_after(bytes.freeze()))
 }
 
-/// Reads frames until the body ends or more than `limit` bytes are there.
-async fn start(body: &mut Incoming, limit: usize) -> Result<Bytes, Unread> {
-    let Some(first) = next(body).await? else { return Ok(Bytes::new()) };
-    if body.is_end_stream() {
-        return if first.len() > limit { Err(Unread::TooLarge) } else { Ok(first) };
+impl Reading {
+    const fn of(body: Incoming) -> Self {
+        Self { body, ended: false, trailers: None }
     }
-    // The length that a client claims is only believed as far as it costs nothing.
-    let expected = first.len() + body.size_hint().lower() as usize;
-    let mut bytes = BytesMut::with_capacity(expected.clamp(first.len(), (256 << 10).max(first.len())));
-    bytes.extend_from_slice(&first);
-    while bytes.len() < limit {
-        match next(body).await? {
-            Some(more) => bytes.extend_from_slice(&more),
-            None => break,
+
+    /// What was read, and what was not.
+    fn stops_after(self, bytes: Bytes) -> Start {
+        let is_over = self.is_over();
+        Start { bytes, rest: (!is_over).then_some(self.body), trailers: self.trailers }
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended || self.body.is_end_stream()
+    }
+
+    async fn within_limit(&mut self) -> Result<Bytes, Unread> {
+        if self.body.size_hint().lower() > MAX_BODY as u64 {
+            return Err(Unread::TooLarge);
         }
+        let start = self.start(MAX_BODY).await?;
+        let is_whole = self.is_over() || self.next().await?.is_none();
+        if is_whole { Ok(start) } else { Err(Unread::TooLarge) }
     }
-    Ok(bytes.freeze())
-}
 
-/// The next bytes of a body; trailers of a request that is read whole are passed over.
-async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Unread> {
-    loop {
-        match within(SLOWEST, body.frame()).await.map_err(|_| Unread::TooSlow)? {
-            None => return Ok(None),
-            Some(frame) => {
-                if let Ok(bytes) = frame?.into_data() {
-                    return Ok(Some(bytes));
+    async fn throw_away(mut self) {
+        let reading = async {
+            let mut thrown = 0;
+            while thrown < MAX_THROWN_AWAY
+                && let Ok(Some(bytes)) = self.next().await
+            {
+                thrown += bytes.len();
+            }
+        };
+        // A client that has not ended by then loses its connection.
+        drop(within(SLOWEST, reading).await);
+    }
+
+    /// Reads frames until the body ends or more than `limit` bytes are there.
+    async fn start(&mut self, limit: usize) -> Result<Bytes, Unread> {
+        let Some(first) = self.next().await? else { return Ok(Bytes::new()) };
+        if self.is_over() {
+            return if first.len() > limit { Err(Unread::TooLarge) } else { Ok(first) };
+        }
+        // The length that a client claims is only believed as far as it costs nothing.
+        let expected = first.len() + self.body.size_hint().lower() as usize;
+        let mut bytes = BytesMut::with_capacity(expected.clamp(first.len(), (256 << 10).max(first.len())));
+        bytes.extend_from_slice(&first);
+        while bytes.len() < limit {
+            match self.next().await? {
+                Some(more) => bytes.extend_from_slice(&more),
+                None => break,
+            }
+        }
+        Ok(bytes.freeze())
+    }
+
+    /// The next bytes; trailers are kept.
+    async fn next(&mut self) -> Result<Option<Bytes>, Unread> {
+        loop {
+            match within(SLOWEST, self.body.frame()).await.map_err(|_| Unread::TooSlow)? {
+                None => {
+                    self.ended = true;
+                    return Ok(None);
                 }
+                Some(frame) => match frame?.into_data() {
+                    Ok(bytes) => return Ok(Some(bytes)),
+                    Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
+                },
             }
         }
     }

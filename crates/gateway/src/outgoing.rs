@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use hyper::HeaderMap;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use crate::inbound::Unread;
@@ -13,17 +14,24 @@ use crate::timely::Timely;
 pub(crate) struct Outgoing {
     ready: Option<Bytes>,
     coming: Option<Timely<Incoming>>,
+    /// What follows a body that was read whole; in a box, since hardly any has some.
+    trailers: Option<Box<HeaderMap>>,
 }
 
 impl Outgoing {
     /// A body that was read whole.
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self { ready: (!bytes.is_empty()).then_some(bytes), coming: None }
+        Self { ready: (!bytes.is_empty()).then_some(bytes), coming: None, trailers: None }
     }
 
     /// A body of which only the start was read, or nothing at all.
     pub(crate) fn streamed(start: Bytes, coming: Incoming) -> Self {
         Self { coming: Some(Timely::of(coming)), ..Self::whole(start) }
+    }
+
+    /// With these trailers behind it.
+    pub(crate) fn followed_by(self, trailers: HeaderMap) -> Self {
+        Self { trailers: Some(Box::new(trailers)), ..self }
     }
 }
 
@@ -41,12 +49,14 @@ impl Body for Outgoing {
         }
         match &mut this.coming {
             Some(coming) => Pin::new(coming).poll_frame(context),
-            None => Poll::Ready(None),
+            None => Poll::Ready(this.trailers.take().map(|trailers| Ok(Frame::trailers(*trailers)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ready.is_none() && self.coming.as_ref().is_none_or(Body::is_end_stream)
+        self.ready.is_none()
+            && self.coming.as_ref().is_none_or(Body::is_end_stream)
+            && self.trailers.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -54,7 +64,8 @@ impl Body for Outgoing {
         let coming = self.coming.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint);
         let mut hint = SizeHint::new();
         hint.set_lower(ready + coming.lower());
-        if let Some(upper) = coming.upper() {
+        // Who knows the length of a body sends nothing behind it.
+        if let Some(upper) = coming.upper().filter(|_| self.trailers.is_none()) {
             hint.set_upper(ready + upper);
         }
         hint

@@ -82,10 +82,13 @@ impl Worker {
             dialect,
             body: None,
         };
-        let start = match read(&settings, &looked, body).await {
+        let mut start = match read(&settings, &looked, body).await {
             Ok(start) => start,
             Err(unread) => return cannot_read(dialect, &unread),
         };
+        if let Some(trailers) = &mut start.trailers {
+            destination.foreign_credentials().iter().for_each(|name| drop(trailers.remove(*name)));
+        }
         let encoding = Encoding::of(&parts.headers);
         let decoded = match encoding {
             Encoding::Plain => Some(start.bytes.clone()),
@@ -126,6 +129,7 @@ impl Worker {
             destination: &destination,
             method: &parts.method,
             headers: &parts.headers,
+            trailers: start.trailers.take(),
             case,
             times,
             record,
@@ -419,7 +423,7 @@ async fn read(settings: &Settings, looked: &Looked<'_>, body: Incoming) -> Resul
     let header = |name| looked.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     if looked.dialect.is_some() {
         let waits = header(EXPECT).is_some_and(|expected| expected.eq_ignore_ascii_case("100-continue"));
-        return Ok(Start { bytes: inbound::whole(body, waits).await?, rest: None });
+        return inbound::whole(body, waits).await;
     }
     if settings.may_count(looked.method, looked.path, header(HOST)) {
         return inbound::beginning(body, inbound::MAX_FINGERPRINTED).await;

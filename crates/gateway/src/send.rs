@@ -50,6 +50,8 @@ pub(crate) struct Sending<'r> {
     pub(crate) destination: &'r Destination,
     pub(crate) method: &'r Method,
     pub(crate) headers: &'r HeaderMap,
+    /// What the client sent behind its body.
+    pub(crate) trailers: Option<Box<HeaderMap>>,
     pub(crate) case: Box<Case<'r>>,
     pub(crate) times: Times,
     pub(crate) record: Record,
@@ -195,6 +197,11 @@ impl Sending<'_> {
         }
         if self.web_socket.is_some() {
             headers::copy_upgrade(self.headers, request.headers_mut());
+        }
+        if let Some(trailers) = &self.trailers
+            && let Some(trailers) = headers::trailers_to_upstream(trailers, request.headers_mut(), edited)
+        {
+            request = request.map(|body| body.followed_by(trailers));
         }
         let path = path_at(&upstream.base_path, &self.destination.path_and_query);
         if let Ok(uri) = path.parse() {

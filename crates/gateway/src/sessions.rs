@@ -4,9 +4,10 @@
 //! earlier one ended belongs to its session, one that leaves it is a fork and a session of its own, which inherits
 //! budget and pause.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loopbreaker::Timestamp;
+use loopbreaker_fleet::{Chance, RefusedBefore, Remembered};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::judge::Past;
@@ -87,6 +88,8 @@ pub(crate) struct Session {
     first_tip: u128,
     /// The name under which people know it.
     name: RunName,
+    /// What its client calls it, where it has a name for it: a later request may only name an answer of it.
+    given: Option<Arc<str>>,
     /// What few sessions have.
     trouble: Option<Box<Trouble>>,
     pub(crate) last_seen: Timestamp,
@@ -135,6 +138,7 @@ impl Session {
             answer: 0,
             first_tip: tip,
             name: RunName { tenant: 0, session: 0 },
+            given: None,
             trouble: None,
             last_seen: now,
         }
@@ -179,8 +183,7 @@ impl Session {
 
     /// Whether this transcript is the next one after a refused one that was let through.
     fn goes_on_after_the_last_chance(&self, tip: u128) -> bool {
-        let refused = self.trouble.as_ref().and_then(|trouble| trouble.refused);
-        refused
+        self.refused()
             .is_some_and(|refused| refused.let_through && refused.tip != tip && self.tips[1] == refused.tip)
     }
 
@@ -214,6 +217,36 @@ impl Session {
         trouble.refused = Some(Refused { tip, until, let_through: false });
         trouble.strikes.clear();
     }
+
+    /// The refused transcript was let through, here or elsewhere.
+    pub(crate) fn let_through(&mut self, tip: u128, now: Timestamp) {
+        if self.refused().is_none_or(|refused| refused.tip != tip) {
+            self.refuse(tip, now);
+        }
+        if let Some(refused) = self.trouble.as_mut().and_then(|trouble| trouble.refused.as_mut()) {
+            refused.let_through = true;
+        }
+    }
+
+    /// What others may have lost of it: the last refusal, and the strikes of those loops that are asked about.
+    pub(crate) fn remembered(&self, is_asked: impl Fn(u128) -> bool, now: Timestamp) -> Remembered {
+        let refused = self.refused().map(|Refused { tip, until, let_through }| RefusedBefore {
+            tip,
+            left_millis: until.millis_since(now),
+            chance: match let_through {
+                false => Chance::Kept,
+                true if self.tips[0] == tip => Chance::Newest,
+                true => Chance::Past,
+            },
+        });
+        let strikes = self.trouble.iter().flat_map(|trouble| &trouble.strikes);
+        let strikes = strikes.copied().filter(|(identity, _)| is_asked(*identity)).collect();
+        Remembered { refused, strikes }
+    }
+
+    fn refused(&self) -> Option<Refused> {
+        self.trouble.as_ref()?.refused
+    }
 }
 
 impl Sessions {
@@ -230,17 +263,20 @@ impl Sessions {
 
     /// The session that a transcript belongs to. `chain` holds the links after its messages, oldest first, from where
     /// an earlier request ended or else from the start; `tails` are hashes of a few messages that follow each other, the
-    /// last ones last, by which a compacted transcript is recognised.
+    /// last ones last, by which a compacted transcript is recognised. With it comes what clients call its account, where
+    /// they have a name for it.
     pub(crate) fn by_transcript(
         &self,
         anchor: u128,
         chain: &[u128],
         tails: &[u128],
         now: Timestamp,
-    ) -> Located {
+    ) -> (Located, Option<Arc<str>>) {
         let tip = chain.last().copied().unwrap_or(anchor);
         let located = self.find(anchor, chain, tails);
-        self.touch(located, tip, tails.last().copied(), now)
+        let (located, given) = self.touch(located, None, tip, tails.last().copied(), now);
+        let pays_itself = located.account == located.key;
+        (located, if pays_itself { given } else { self.given(located.account) })
     }
 
     /// The session that a transcript belongs to, as far as this process knows.
@@ -265,9 +301,17 @@ impl Sessions {
         }
     }
 
-    /// A request of a session that others have found.
-    pub(crate) fn adopt(&self, located: Located, tip: u128, tails: &[u128], now: Timestamp) {
-        self.touch(located, tip, tails.last().copied(), now);
+    /// A request of a session that others have found, with what clients call its account.
+    pub(crate) fn adopt(
+        &self,
+        located: Located,
+        given: Option<&Arc<str>>,
+        tip: u128,
+        tails: &[u128],
+        now: Timestamp,
+    ) {
+        let given = given.filter(|_| located.account == located.key);
+        self.touch(located, given, tip, tails.last().copied(), now);
     }
 
     /// The session goes on from here too: the next request will name this answer instead of repeating what led to it.
@@ -279,8 +323,13 @@ impl Sessions {
     }
 
     /// The session of a name that the client gave.
-    pub(crate) fn by_name(&self, key: SessionKey, tip: u128, now: Timestamp) -> Located {
-        self.touch(Located { key, account: key, is_new: false }, tip, None, now)
+    pub(crate) fn by_name(&self, key: SessionKey, name: &Arc<str>, tip: u128, now: Timestamp) -> Located {
+        self.touch(Located { key, account: key, is_new: false }, Some(name), tip, None, now).0
+    }
+
+    /// What its client calls a session, where it has a name for it.
+    pub(crate) fn given(&self, key: SessionKey) -> Option<Arc<str>> {
+        self.table(key.0).peek(key.0)?.given.clone()
     }
 
     /// Looks at a session, if it is remembered.
@@ -315,8 +364,16 @@ impl Sessions {
     /// How many links are looked up at most: between two requests lie an answer and its results.
     const MAX_LOOK_BACK: usize = 64;
 
-    fn touch(&self, located: Located, tip: u128, tail: Option<u128>, now: Timestamp) -> Located {
-        let mut forgotten = [0; 2];
+    /// Writes down that a request of a session was here; says what its client calls it, where this request does not.
+    fn touch(
+        &self,
+        located: Located,
+        given: Option<&Arc<str>>,
+        tip: u128,
+        tail: Option<u128>,
+        now: Timestamp,
+    ) -> (Located, Option<Arc<str>>) {
+        let (mut forgotten, mut known) = ([0; 2], None);
         let is_new = {
             let mut table = self.table(located.key.0);
             let is_new = table.get(located.key.0).is_none();
@@ -328,6 +385,11 @@ impl Sessions {
             }
             if let Some(session) = table.get(located.key.0) {
                 session.last_seen = now;
+                match given {
+                    None => known.clone_from(&session.given),
+                    Some(given) if session.given.is_none() => session.given = Some(Arc::clone(given)),
+                    Some(_) => {}
+                }
                 forgotten = [newest(&mut session.tips, tip), newest(&mut session.tails, tail.unwrap_or(0))];
             }
             is_new
@@ -343,7 +405,7 @@ impl Sessions {
         if let Some(tail) = tail {
             self.ends_at(tail, located);
         }
-        Located { is_new, ..located }
+        (Located { is_new, ..located }, known)
     }
 
     /// Writes down that a request or an answer of a session ended here.

@@ -14,8 +14,10 @@ pub(super) enum Conclusion {
         /// Each action that was taken, and the request at which it was first.
         actions: Vec<(Action, usize)>,
     },
-    /// The gateway judges and tells nobody.
+    /// The gateway sees the loop and lets it pass.
     Shadow,
+    /// The gateway judges in shadow, and does not say here what it sees.
+    Silent,
     /// Something else refused the requests before there was a loop: a limit, a kill switch.
     Stopped {
         /// The word of the refusal.
@@ -28,9 +30,14 @@ pub(super) enum Conclusion {
 }
 
 impl Conclusion {
-    pub(super) fn of(judged: &[Judged]) -> Self {
-        if judged.iter().all(|judged| judged.verdict.is_none()) {
-            return Self::Shadow;
+    /// What was told of each request, and whether a guard in shadow says that it sees loops.
+    pub(super) fn of(judged: &[Judged], seen_in_shadow: Option<bool>) -> Self {
+        if is_in_shadow(judged) {
+            return match seen_in_shadow {
+                Some(true) => Self::Shadow,
+                Some(false) => Self::Ignored,
+                None => Self::Silent,
+            };
         }
         let mut actions: Vec<(Action, usize)> = Vec::new();
         for Judged { verdict, seen, request, .. } in judged {
@@ -52,16 +59,35 @@ impl Conclusion {
         }
     }
 
-    /// Whether the guard is there and looks.
-    pub(super) const fn is_alive(&self) -> bool {
-        !matches!(self, Self::Ignored)
+    /// Whether the guard is there and looks; `None` where that is not known.
+    pub(super) const fn is_alive(&self) -> Option<bool> {
+        match self {
+            Self::Enforced { .. } | Self::Shadow => Some(true),
+            Self::Stopped { .. } | Self::Silent => None,
+            Self::Ignored => Some(false),
+        }
+    }
+
+    /// What to do next, where something is to be done.
+    pub(super) const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Enforced { .. } | Self::Shadow => None,
+            Self::Silent => Some(
+                "probe the address of its API (`admin_listen`), or send `POST /api/v1/probe` there with an operator's token",
+            ),
+            Self::Stopped { .. } => Some(
+                "leave the tenant `loopbreaker-probe` out of the limit or kill switch that stops it, or wait until \
+                 there is room again, and probe once more",
+            ),
+            Self::Ignored => Some("`loopbreaker check -c FILE` says which policies its config puts in force"),
+        }
     }
 
     /// What is in force, in one word.
     pub(super) const fn mode(&self) -> &'static str {
         match self {
             Self::Enforced { .. } | Self::Stopped { .. } => "enforce",
-            Self::Shadow => "shadow",
+            Self::Shadow | Self::Silent => "shadow",
             Self::Ignored => "none",
         }
     }
@@ -78,10 +104,12 @@ impl fmt::Display for Conclusion {
                 write!(f, "the guard is alive: {}", told.join(", "))
             }
             Self::Shadow => f.write_str("the guard is alive, but in shadow: nothing is enforced"),
+            Self::Silent => f.write_str(
+                "whether the guard is alive is not known: it is in shadow, and tells only its operators what it sees",
+            ),
             Self::Stopped { code, request } => write!(
                 f,
-                "the guard is alive, but refused request {request} before there was a loop: {code}; whether loops are \
-                 seen is not known"
+                "whether the guard is alive is not known: request {request} was refused before there was a loop: {code}"
             ),
             Self::Ignored => f.write_str(
                 "the gateway answers, but the loop went through: no policy acts on loops in tool calls of \
@@ -89,6 +117,11 @@ impl fmt::Display for Conclusion {
             ),
         }
     }
+}
+
+/// Whether nothing is told of any verdict.
+pub(super) fn is_in_shadow(judged: &[Judged]) -> bool {
+    judged.iter().all(|judged| judged.verdict.is_none())
 }
 
 #[cfg(test)]
@@ -113,8 +146,8 @@ mod tests {
     fn each_rung_is_told_with_its_first_request() {
         use Action::{Allow, Hint, Reject, Throttle, Warn};
         let ladder = [Allow, Allow, Warn, Hint, Hint, Throttle, Reject].map(Some);
-        let conclusion = Conclusion::of(&judged(&ladder));
-        assert!(conclusion.is_alive());
+        let conclusion = Conclusion::of(&judged(&ladder), None);
+        assert_eq!((conclusion.is_alive(), conclusion.hint()), (Some(true), None));
         assert_eq!(
             conclusion.to_string(),
             "the guard is alive: warn at request 3, hint at request 4, throttle at request 6, reject at request 7"
@@ -122,22 +155,29 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_that_never_tells_a_verdict_is_in_shadow() {
-        let conclusion = Conclusion::of(&judged(&[None, None, None]));
-        assert_eq!((conclusion.mode(), conclusion.is_alive()), ("shadow", true));
+    fn a_gateway_that_never_tells_a_verdict_is_in_shadow_and_alive_when_it_says_that_it_sees_loops() {
+        let told = |seen| {
+            let conclusion = Conclusion::of(&judged(&[None, None, None]), seen);
+            (conclusion.mode(), conclusion.is_alive(), conclusion.hint().is_some())
+        };
+        assert_eq!(told(Some(true)), ("shadow", Some(true), false));
+        assert_eq!(told(Some(false)), ("none", Some(false), true));
+        assert_eq!(told(None), ("shadow", None, true));
     }
 
     #[test]
     fn a_loop_that_goes_through_means_that_nobody_guards() {
-        let conclusion = Conclusion::of(&judged(&[Some(Action::Allow); 12]));
-        assert_eq!((conclusion.mode(), conclusion.is_alive()), ("none", false));
+        let conclusion = Conclusion::of(&judged(&[Some(Action::Allow); 12]), None);
+        assert_eq!((conclusion.mode(), conclusion.is_alive()), ("none", Some(false)));
     }
 
     #[test]
-    fn a_refusal_without_a_loop_proves_nothing_about_loops() {
+    fn a_refusal_without_a_loop_proves_nothing_about_loops_and_says_what_to_do() {
         let mut refused = judged(&[Some(Action::Allow), Some(Action::Reject)]);
         refused[1] = Judged { seen: None, code: Some("budget_exceeded".into()), ..refused[1].clone() };
-        let conclusion = Conclusion::of(&refused);
+        let conclusion = Conclusion::of(&refused, None);
         assert_eq!(conclusion, Conclusion::Stopped { code: "budget_exceeded".into(), request: 2 });
+        assert_eq!(conclusion.is_alive(), None);
+        assert!(conclusion.hint().is_some());
     }
 }

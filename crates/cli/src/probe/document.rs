@@ -20,11 +20,11 @@ pub(super) fn write<W: Write>(
 ) -> io::Result<()> {
     let document = Document {
         url: url.to_string(),
-        alive: conclusion.as_ref().is_ok_and(Conclusion::is_alive),
+        alive: conclusion.as_ref().map_or(Some(false), Conclusion::is_alive),
         mode: conclusion.as_ref().ok().map(Conclusion::mode),
         summary: conclusion.as_ref().ok().map(ToString::to_string),
         error: conclusion.as_ref().err().map(ToString::to_string),
-        hint: conclusion.as_ref().err().map(Trouble::hint),
+        hint: conclusion.as_ref().map_or_else(|trouble| Some(trouble.hint()), Conclusion::hint),
         health: found.health.as_ref().map(HealthFields::of),
         requests: found.judged.iter().map(RequestFields::of).collect(),
     };
@@ -37,7 +37,8 @@ pub(super) fn write<W: Write>(
 #[derive(Serialize)]
 struct Document<'a> {
     url: String,
-    alive: bool,
+    /// Null when a gateway answers, and has not let the loop begin or does not say what it sees.
+    alive: Option<bool>,
     /// `enforce`, `shadow` or `none`; null when nothing could be learnt.
     mode: Option<&'static str>,
     summary: Option<String>,

@@ -47,15 +47,19 @@ pub(super) fn news<W: Write>(out: &mut W, url: &BaseUrl, news: &News<'_>) -> io:
 pub(super) fn end<W: Write>(out: &mut W, conclusion: &Conclusion) -> io::Result<()> {
     let style = match conclusion {
         Conclusion::Enforced { .. } => AnsiColor::Green.on_default().bold(),
-        Conclusion::Shadow | Conclusion::Stopped { .. } => AnsiColor::Yellow.on_default().bold(),
+        Conclusion::Shadow | Conclusion::Silent | Conclusion::Stopped { .. } => {
+            AnsiColor::Yellow.on_default().bold()
+        }
         Conclusion::Ignored => AnsiColor::Red.on_default().bold(),
     };
     writeln!(out)?;
     for line in wrap(&printable(&conclusion.to_string()), terminal::width().max(20)) {
         writeln!(out, "{style}{line}{style:#}")?;
     }
-    if *conclusion == Conclusion::Ignored {
-        writeln!(out, "`loopbreaker check -c FILE` says which policies its config puts in force")?;
+    if let Some(hint) = conclusion.hint() {
+        for line in wrap(hint, terminal::width().max(20)) {
+            writeln!(out, "{line}")?;
+        }
     }
     out.flush()
 }

@@ -104,6 +104,36 @@ fn a_guard_in_shadow_is_alive_and_enforces_nothing() {
 }
 
 #[test]
+fn a_shadow_in_which_nobody_looks_for_loops_is_a_problem() {
+    let rules = "rules: [{ id: r, key: tenant, requests_per_minute: 1000 }]";
+    let policy = format!(
+        "policies: [{{ id: a, spec: {{ mode: shadow, selector: {{ pathPrefix: /v1/ }}, {rules} }} }}]\n"
+    );
+    let gateway = Served::with(&policy);
+    let outcome = probe(&gateway.url);
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stdout.contains("the loop went through"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_guard_in_shadow_that_tells_only_its_operators_what_it_sees_is_not_known_to_be_alive() {
+    let tokens = format!("admin: {{ tokens: [{{ role: operator, sha256: \"{}\" }}] }}", "0".repeat(64));
+    let gateway = Served::with(&format!("global_shadow: true\n{tokens}\n"));
+    let outcome = probe(&gateway.url);
+    assert_eq!(outcome.code, 1);
+    golden::check("probe-silent.txt", &told(&outcome, &gateway.url));
+    let document = probe_json(&gateway.url);
+    assert_eq!((&document["alive"], &document["mode"]), (&Value::Null, &json!("shadow")));
+}
+
+#[test]
+fn a_guard_in_shadow_whose_api_has_a_port_of_its_own_is_probed_there() {
+    let mut gateway = Served::with("global_shadow: true\nadmin_listen: 127.0.0.1:0\n");
+    assert_eq!(probe(&gateway.url).code, 1, "here nobody tells what it sees");
+    assert_eq!(probe(&gateway.admin_url()).code, 0);
+}
+
+#[test]
 fn a_loop_that_goes_through_is_a_problem() {
     let policy = "policies: [{ id: a, spec: { selector: { pathPrefix: /v1/ }, rules: [{ id: r, key: tenant, requests_per_minute: 1000 }] } }]\n";
     let gateway = Served::with(policy);
@@ -113,16 +143,15 @@ fn a_loop_that_goes_through_is_a_problem() {
 }
 
 #[test]
-fn a_limit_that_stops_the_probe_is_told_as_what_it_is() {
+fn a_limit_that_stops_the_probe_is_told_as_what_it_is_with_what_to_do() {
     let policy = "policies: [{ id: a, spec: { selector: { pathPrefix: /v1/ }, rules: [{ id: r, key: tenant, requests_per_minute: 2 }] } }]\n";
     let gateway = Served::with(policy);
     let outcome = probe(&gateway.url);
-    assert_eq!(outcome.code, 0);
-    assert!(
-        outcome.stdout.contains("refused request 3 before there was a loop: budget_exceeded"),
-        "{}",
-        outcome.stdout
-    );
+    assert_eq!(outcome.code, 1, "nobody has seen whether it looks for loops");
+    golden::check("probe-stopped.txt", &told(&outcome, &gateway.url));
+    let document = probe_json(&gateway.url);
+    assert_eq!((&document["alive"], &document["error"]), (&Value::Null, &Value::Null));
+    assert!(document["hint"].as_str().unwrap().contains("loopbreaker-probe"), "{document}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Three gateways and a real Redis, alone or as a cluster: together they do what one does.
 
 mod away;
+mod lost;
 mod orders;
 mod secure;
 mod settings;

@@ -37,6 +37,7 @@ pub(crate) struct Reply {
 pub(crate) struct Asked {
     pub(crate) head: Head,
     pub(crate) body: Vec<u8>,
+    pub(crate) trailers: Vec<(String, String)>,
 }
 
 /// The bytes of a request with a length.
@@ -158,16 +159,16 @@ impl Wire {
     /// A whole request, read by its framing; nothing where the connection ends first.
     pub(crate) fn asked(&mut self) -> Option<Asked> {
         let head = self.try_head()?;
-        let mut body = Vec::new();
+        let (mut body, mut trailers) = (Vec::new(), Vec::new());
         if head.get("transfer-encoding") == Some("chunked") {
             while let Some(piece) = self.try_chunk()? {
                 body.extend(piece);
             }
-            self.trailers()?;
+            trailers = self.trailers()?;
         } else if let Some(length) = head.get("content-length") {
             body = self.try_bytes(length.parse().unwrap())?;
         }
-        Some(Asked { head, body })
+        Some(Asked { head, body, trailers })
     }
 
     /// The next piece of a chunked body; `None` when it has ended, trailers and all.

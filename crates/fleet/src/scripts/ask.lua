@@ -7,7 +7,7 @@ if awaited ~= '' and redis.call('EXISTS', prefix .. 'e:' .. awaited) == 0 then r
 -- Whose run is it? Links and tails are hashes side by side.
 local name, tip, anchor = take(), take(), take()
 local links, tails = take(), take()
-local known_key, known_account = take(), take()
+local known_key, known_account, known_name = take(), take(), take()
 
 local HASH = 16
 local function hash_at(list, at)
@@ -15,6 +15,7 @@ local function hash_at(list, at)
 end
 local function name_of(session_key)
   if session_key == anchor and name ~= '' then return name end
+  if session_key == known_account and known_name ~= '' then return known_name end
   return string.format('lb-%02x%02x%02x%02x%02x%02x%02x%02x', string.byte(session_key, 1, 8))
 end
 
@@ -41,14 +42,15 @@ local function find(list)
   end
 end
 
-local key, account
+-- `given` is what clients call the account, where they have a name for it.
+local key, account, given
 if name ~= '' then
-  key, account = anchor, anchor
+  key, account, given = anchor, anchor, name
 else
   local link, owner = find(links)
   if link then
     local session = load_session(owner)
-    account = session and session.a or owner
+    account, given = session and session.a or owner, session and session.n
     local is_newest = not session or session.t[1] == link or session.w == link
     -- What leaves an earlier end behind is a fork: a session of its own, on the same account.
     key = (link == tip or is_newest) and owner or tip
@@ -67,6 +69,9 @@ end
 
 local session = load_session(key)
 local is_new = not session
+if not given then
+  given = session and session.n or account == known_account and known_name ~= '' and known_name or nil
+end
 if is_new then
   session = { a = account, t = { tip }, f = tip }
 else
@@ -81,13 +86,28 @@ end
 ends_at(tip, key)
 if tails ~= '' then ends_at(hash_at(tails, 0), key) end
 
-local account_name = name_of(account)
+session.n = given
+local account_name = given or name_of(account)
 
 -- What did it do before?
 local is_first, after, left = session.f == tip and 1 or 0, 0, 0
 local shows = take_number()
 local thread = shows == 2 and take()
 local is_loop = shows > 0
+if is_loop then
+  -- Whoever asks may remember what was lost here. What was before another refusal is over.
+  local refused, lasts, chance = take(), 0, 0
+  if refused ~= '' then lasts, chance = take_number(), take_number() end
+  local counts_here = not session.r or session.r[1] == refused
+  if refused ~= '' and not session.r then
+    session.r = { refused, now + lasts, chance > 0 }
+    if is_new and chance == 1 and refused ~= tip then session.t[2] = refused end
+  end
+  for _ = 1, take_number() do
+    local identity, kept = take(), take_number()
+    if counts_here then strike(session, identity, kept) end
+  end
+end
 if is_loop and session.r and session.r[1] == tip then
   if session.r[2] > now then
     after, left = 1, session.r[2] - now
@@ -128,6 +148,7 @@ local is_approved = get(approval(account_name, tip)) or key ~= account and get(a
 local counts = {}
 for at = 1, take_number() do
   local window_key, by_session, window, id, once = take(), take() == '1', take_number(), take(), take() == '1'
+  local most = take_number()
   if by_session then window_key = window_key .. account_name end
   local seen, flying = prefix .. 'w:' .. window_key, prefix .. 'f:' .. window_key
   local counted = true
@@ -144,7 +165,7 @@ for at = 1, take_number() do
     counts[at] = redis.call('ZCOUNT', seen, '(' .. now - window, '+inf')
     if counts[at] > 1 then
       redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window)
-      if counts[at] > 1000 then redis.call('ZREMRANGEBYRANK', seen, 0, counts[at] - 1001) end
+      if counts[at] > most then redis.call('ZREMRANGEBYRANK', seen, 0, counts[at] - most - 1) end
     end
   end
 end
@@ -196,11 +217,11 @@ end
 
 local answer = {
   key, account, is_new and 1 or 0, is_first, after, left, strikes, pause or '', is_approved and 1 or 0, counts, fits and 1 or 0, told,
-  now,
+  now, given or '',
 }
 -- What led to the answer that the request names instead of repeating it. Its loops are known only with that.
 if thread then
-  answer[14] = redis.call('GET', prefix .. 'v:' .. thread)
-  answer[15] = session.k or {}
+  answer[15] = redis.call('GET', prefix .. 'v:' .. thread)
+  answer[16] = session.k or {}
 end
 return answer

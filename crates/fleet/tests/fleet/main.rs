@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what fails in here ends its test")]
 
 mod faults;
+mod lost;
 mod orders;
 mod server;
 mod together;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use loopbreaker_fleet::{
     Ask, AttemptAsk, ChargeAsk, ChargeOver, Fleet, Heard, Link, News, Options, Overspent, Place, Refused,
-    SharedKey, Told, Unit,
+    Remembered, SharedKey, Told, Unit,
 };
 
 /// One process of a fleet.
@@ -97,13 +98,14 @@ pub(crate) fn transcript(tenant: u64, links: &[u128]) -> Ask {
         awaits_answer: false,
         is_loop: false,
         strikes: Vec::new(),
+        remembered: Remembered::default(),
         attempts: Vec::new(),
         charges: Vec::new(),
     }
 }
 
 pub(crate) fn attempt(key: u128, id: u64) -> AttemptAsk {
-    AttemptAsk { key, by_session: false, window_millis: 60_000, id, once_in_flight: false }
+    AttemptAsk { key, by_session: false, window_millis: 60_000, id, once_in_flight: false, most: 1_000 }
 }
 
 /// So much was used of a budget although nobody could be asked.

@@ -1,7 +1,7 @@
 //! What one process did, another one knows.
 
 use loopbreaker_fleet::{
-    After, Aftermath, AnswerNamed, Ask, AttemptOver, ChargeOver, Place, SharedKey, Struck, Told,
+    After, Aftermath, AnswerNamed, Ask, AttemptOver, ChargeOver, KnownPlace, Place, SharedKey, Struck, Told,
 };
 
 use super::server::{Cluster, Redis};
@@ -57,9 +57,38 @@ async fn a_session_that_only_this_process_knows_keeps_its_key() {
     let one = Process::join(&redis.url()).await;
     let mut ask = transcript(1, &[10, 11]);
     let Place::Transcript { known, .. } = &mut ask.place else { unreachable!() };
-    *known = Some((7, 5));
+    *known = Some(KnownPlace { key: 7, account: 5, name: Some("run-17".to_owned()) });
     let told = one.ask(&ask).await;
-    assert_eq!((told.key, told.account), (7, 5));
+    assert_eq!((told.key, told.account, told.name.as_deref()), (7, 5, Some("run-17")));
+}
+
+#[tokio::test]
+async fn a_session_that_was_named_once_keeps_its_name_and_lends_it_to_its_forks() {
+    let redis = Redis::start();
+    let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
+    let place = Place::Named { key: 7, name: "run-17".to_owned() };
+    let named = one.ask(&Ask { place, ..transcript(1, &[10]) }).await;
+    assert_eq!((named.key, named.name.as_deref()), (7, Some("run-17")));
+    let answered = Some(AnswerNamed { session: 7, thread: 900, window: Vec::new() });
+    leave(&one, Aftermath { tenant: 1, answered, ..Aftermath::default() }).await;
+    let goes_on = other.ask(&transcript(1, &[900, 901])).await;
+    assert_eq!((goes_on.key, goes_on.account, goes_on.name.as_deref()), (7, 7, Some("run-17")));
+    let fork = one.ask(&transcript(1, &[10, 902])).await;
+    assert_eq!((fork.key, fork.account, fork.name.as_deref()), (902, 7, Some("run-17")));
+    assert_eq!(one.ask(&transcript(1, &[20])).await.name, None, "it has no name");
+}
+
+#[tokio::test]
+async fn a_budget_of_a_session_is_one_whether_it_is_named_or_goes_on() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    let charges = vec![loopbreaker_fleet::ChargeAsk { by_session: true, ..charge(9, 100, 5) }];
+    let place = Place::Named { key: 7, name: "run-17".to_owned() };
+    assert!(one.ask(&Ask { place, charges: charges.clone(), ..transcript(1, &[10]) }).await.is_reserved);
+    let answered = Some(AnswerNamed { session: 7, thread: 900, window: Vec::new() });
+    leave(&one, Aftermath { tenant: 1, answered, ..Aftermath::default() }).await;
+    let goes_on = one.ask(&Ask { charges, ..transcript(1, &[900, 901]) }).await;
+    assert_eq!(goes_on.standings[0].used, 5);
 }
 
 #[tokio::test]
@@ -221,6 +250,23 @@ async fn equal_requests_are_counted_over_all_processes_and_leave_with_the_window
         }
         assert!(started.elapsed().as_secs() < 30);
         tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+    }
+}
+
+#[tokio::test]
+async fn of_equal_requests_no_more_are_kept_than_there_is_use_for() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    for (most, expected) in [(3, "3"), (1_200, "1200")] {
+        let key = most.into();
+        for id in 0..1_250 {
+            let attempts = vec![loopbreaker_fleet::AttemptAsk { most, ..attempt(key, id) }];
+            let counted = one.ask(&Ask { attempts, ..transcript(1, &[10]) }).await.attempts[0];
+            assert!(counted <= most + 1, "{counted}");
+        }
+        let kept = "local most = 0 for _, key in ipairs(redis.call('KEYS', 'lb:*:w:*')) do \
+                    most = math.max(most, redis.call('ZCARD', key)) end return most";
+        assert_eq!(redis.command(&["EVAL", kept, "0"]), expected);
     }
 }
 

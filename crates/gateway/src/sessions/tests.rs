@@ -1,4 +1,5 @@
 use loopbreaker::Timestamp;
+use loopbreaker_fleet::Chance;
 
 use super::{AfterRefusal, Located, Session, SessionKey, Sessions};
 
@@ -18,7 +19,7 @@ fn tails(messages: &str) -> Vec<u128> {
 
 fn locate(sessions: &Sessions, messages: &str) -> Located {
     let chain = chain(messages);
-    sessions.by_transcript(chain[0], &chain, &tails(messages), NOW)
+    sessions.by_transcript(chain[0], &chain, &tails(messages), NOW).0
 }
 
 #[test]
@@ -150,10 +151,57 @@ fn only_the_very_next_transcript_has_used_up_the_last_chance() {
 }
 
 #[test]
+fn what_is_remembered_of_a_refusal_says_what_is_left_of_it_and_of_its_last_chance() {
+    let mut session = Session::new(SessionKey(1), 1, NOW);
+    let chance = |session: &Session, at| {
+        let refused = session.remembered(|_| true, Timestamp::from_secs(at)).refused.unwrap();
+        (refused.tip, refused.left_millis, refused.chance)
+    };
+    session.tips = [5, 1, 0];
+    session.refuse(5, Timestamp::from_secs(60));
+    assert_eq!(chance(&session, 20), (5, 40_000, Chance::Kept));
+    session.let_through(5, Timestamp::from_secs(60));
+    assert_eq!(chance(&session, 70), (5, 0, Chance::Newest));
+    session.tips = [6, 5, 1];
+    assert_eq!(chance(&session, 70), (5, 0, Chance::Past));
+    // Another process has refused this one, and this process hears of it only now.
+    session.let_through(6, Timestamp::from_secs(80));
+    assert_eq!(chance(&session, 80), (6, 0, Chance::Newest));
+}
+
+#[test]
+fn strikes_are_remembered_of_those_loops_that_are_asked_about() {
+    let mut session = Session::new(SessionKey(1), 1, NOW);
+    assert!(session.remembered(|_| true, NOW).strikes.is_empty());
+    session.strike(7, 2);
+    session.strike(8, 1);
+    assert_eq!(session.remembered(|identity| identity == 8, NOW).strikes, [(8, 1)]);
+    session.refuse(5, Timestamp::from_secs(60));
+    assert!(session.remembered(|_| true, NOW).strikes.is_empty(), "it is judged afresh after that");
+}
+
+#[test]
+fn a_name_that_was_given_once_stays_and_is_that_of_the_account_of_a_fork() {
+    let sessions = Sessions::new(100);
+    let called = |messages: &str| {
+        let chain = chain(messages);
+        sessions.by_transcript(chain[0], &chain, &[], NOW)
+    };
+    let name = "run-17".into();
+    sessions.by_name(SessionKey(7), &name, *chain("ab").last().unwrap(), NOW);
+    let (goes_on, given) = called("abc");
+    assert_eq!((goes_on.key, given), (SessionKey(7), Some(name.clone())));
+    let (fork, given) = called("abd");
+    assert_eq!((fork.account, given), (SessionKey(7), Some(name)));
+    assert_ne!(fork.key, fork.account);
+    assert_eq!(called("xy").1, None);
+}
+
+#[test]
 fn the_table_is_bounded() {
     let sessions = Sessions::new(64);
     for name in 0..10_000_u128 {
-        sessions.by_name(SessionKey(name), name << 32, NOW);
+        sessions.by_name(SessionKey(name), &"run".into(), name << 32, NOW);
     }
     assert!(sessions.len() <= 64);
 }

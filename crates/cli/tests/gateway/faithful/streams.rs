@@ -5,8 +5,8 @@ use std::sync::mpsc::channel;
 
 use crate::lab::{Bench, Lab, until};
 use crate::provider::Provider;
-use crate::talk::question;
-use crate::wire::{chunk, request};
+use crate::talk::{looping, question};
+use crate::wire::{answer, chunk, request};
 
 const STREAM: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -93,6 +93,77 @@ fn trailers_of_an_answer_arrive() {
     let trailers: Vec<_> =
         reply.trailers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(trailers, [("x-checksum", "abc"), ("grpc-status", "0")]);
+}
+
+/// A provider that says yes to everything.
+fn agreeing() -> Provider {
+    Provider::answering(answer("200 OK", &[("content-type", "application/json")], b"{}"))
+}
+
+/// A request in chunks, with what comes behind them.
+fn in_chunks(path: &str, headers: &str, body: &[u8], trailers: &str) -> Vec<u8> {
+    let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}transfer-encoding: chunked\r\n\r\n");
+    let (start, rest) = body.split_at(body.len() / 2);
+    let end = format!("0\r\n{trailers}\r\n");
+    [head.as_bytes(), &chunk(start), &chunk(rest), end.as_bytes()].concat()
+}
+
+#[test]
+fn trailers_of_a_request_arrive_however_its_body_is_read() {
+    let provider = agreeing();
+    let counts = "loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 9, action: warn }";
+    let policy =
+        format!("policies: [{{ id: p, spec: {{ selector: {{ pathExact: /v1/embeddings }}, {counts} }} }}]");
+    let lab = Bench::new().upstream(provider.url()).config(&policy).start();
+    let body = question("hello");
+    let announced = "trailer: x-checksum\r\n";
+    for (path, headers) in [
+        ("/v1/chat/completions", announced),
+        ("/v1/embeddings", announced),
+        // Whoever reads all of a body can announce what no client has.
+        ("/v1/chat/completions", ""),
+        ("/v1/embeddings", ""),
+        // This one passes as it comes.
+        ("/v1/files", announced),
+    ] {
+        let mut wire = lab.wire();
+        wire.send(&in_chunks(path, headers, body.as_bytes(), "x-checksum: abc\r\n"));
+        assert_eq!(wire.reply().status, 200);
+        let sent = provider.seen().pop().unwrap();
+        assert_eq!(sent.trailers, [("x-checksum".to_owned(), "abc".to_owned())], "{path} {headers}");
+        assert_eq!((sent.body.as_slice(), sent.head.get("content-length")), (body.as_bytes(), None));
+    }
+}
+
+#[test]
+fn a_request_without_trailers_is_sent_with_its_length() {
+    let provider = agreeing();
+    let lab = Bench::new().upstream(provider.url()).start();
+    let body = question("hello");
+    let mut wire = lab.wire();
+    wire.send(&in_chunks("/v1/chat/completions", "", body.as_bytes(), ""));
+    assert_eq!(wire.reply().status, 200);
+    let sent = provider.seen().pop().unwrap();
+    assert_eq!(sent.head.get("content-length"), Some(body.len().to_string().as_str()));
+    assert_eq!((sent.head.get("trailer"), sent.head.get("transfer-encoding")), (None, None));
+}
+
+#[test]
+fn a_trailer_takes_neither_a_credential_to_another_provider_nor_a_digest_behind_an_edited_body() {
+    let provider = agreeing();
+    let lab = Bench::new().upstream(provider.url()).start();
+    let trailers =
+        "x-goog-api-key: secret\r\ndigest: md5=abc\r\nx-loopbreaker-verdict: allow\r\nx-note: kept\r\n";
+    for (times, expected) in [(1, vec!["digest", "x-note"]), (3, vec!["x-note"])] {
+        let mut wire = lab.wire();
+        wire.send(&in_chunks("/v1/chat/completions", "", looping("mend it", times).as_bytes(), trailers));
+        assert_eq!(wire.reply().status, 200);
+        let sent = provider.seen().pop().unwrap();
+        let mut names: Vec<&str> = sent.trailers.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, expected, "{times}");
+        assert_eq!(String::from_utf8_lossy(&sent.body).contains("[Loopbreaker]"), times == 3);
+    }
 }
 
 #[test]

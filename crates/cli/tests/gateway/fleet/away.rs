@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use loopbreaker_mock::Turn;
+
 use super::is_whole;
 use crate::lab::{Bench, Lab, until};
 use crate::redis::Redis;
@@ -94,6 +96,25 @@ fn equal_requests_of_the_time_without_redis_are_counted_together_when_it_is_back
     // Each of its threads finds Redis by itself.
     let asked = (1..=18).find(|_| ask(&labs[1]) == 429);
     assert!(asked.is_some(), "it refuses long before it has seen twenty of them itself");
+}
+
+#[test]
+fn an_attempt_that_the_provider_failed_without_redis_is_not_counted_when_it_is_back() {
+    let mut redis = Redis::start();
+    let loops = "{ enabled: true, window_seconds: 600, threshold_identical_requests: 20, action: reject }";
+    let labs = two(&redis, &format!("policies: [{{ id: p, spec: {{ loop_detection: {loops} }} }}]"));
+    let ask = || labs[0].chat(&[], question("the same")).status;
+    redis.kill();
+    let statuses = [500, 429, 200, 503];
+    labs[0]
+        .mock
+        .script(statuses.map(|status| if status == 200 { Turn::text("yes") } else { Turn::status(status) }));
+    assert_eq!(statuses.map(|_| ask()), statuses);
+    redis.start_again();
+    wait_for(&labs);
+    // All that is owed to a tenant is written in one step.
+    until("the one that counts is known", || counted(&redis, "w") != "0");
+    assert_eq!(counted(&redis, "w"), "1");
 }
 
 #[test]

@@ -19,12 +19,17 @@ struct Agent<'l> {
     labs: &'l [Lab],
     by: By,
     body: Value,
+    /// Beside the usual ones.
+    headers: Vec<(&'static str, &'static str)>,
+    /// What its session was called last.
+    session: String,
     turn: usize,
 }
 
 impl<'l> Agent<'l> {
     fn new(labs: &'l [Lab], by: By) -> Self {
-        let mut agent = Self { labs, by, body: json!({ "model": "gpt-4o", "input": "fix it" }), turn: 0 };
+        let body = json!({ "model": "gpt-4o", "input": "fix it" });
+        let mut agent = Self { labs, by, body, headers: Vec::new(), session: String::new(), turn: 0 };
         agent.name(&json!("none"));
         agent
     }
@@ -41,7 +46,8 @@ impl<'l> Agent<'l> {
     fn go_on(&mut self) -> (u16, String, String) {
         let lab = &self.labs[self.turn % self.labs.len()];
         self.turn += 1;
-        let headers = [("authorization", "Bearer sk-test"), ("content-type", "application/json")];
+        let usual = [("authorization", "Bearer sk-test"), ("content-type", "application/json")];
+        let headers = [&usual[..], &self.headers].concat();
         let reply = lab.post("/v1/responses", &headers, self.body.to_string());
         if reply.status == 200 {
             let answer = reply.json();
@@ -52,6 +58,7 @@ impl<'l> Agent<'l> {
             self.body["input"] = json!([output]);
             self.name(&answer["id"]);
         }
+        reply.header("x-loopbreaker-session").unwrap_or_default().clone_into(&mut self.session);
         seen(&reply)
     }
 }
@@ -94,6 +101,29 @@ fn a_loop_in_a_history_that_the_provider_keeps_is_found_by_three_exactly_as_by_o
             turn
         });
         assert_eq!(together.collect::<Vec<_>>(), alone, "{by:?}");
+    }
+}
+
+#[test]
+fn a_session_that_is_named_in_its_first_request_keeps_its_name_at_every_gateway() {
+    let (mock, redis) = (provider(), Redis::start());
+    let policy = "policies: [{ id: p, spec: { rules: [{ id: r, key: session, requests: 4 }] } }]";
+    let one = [Bench::new().upstream(mock.url()).config(policy).start()];
+    let three = gateways_before(&redis.url(), policy, &mock.url());
+    for labs in [&one[..], &three[..]] {
+        let mut by_header = Agent::new(labs, By::Answer);
+        by_header.headers.push(("x-session-id", "run-17"));
+        let mut by_field = Agent::new(labs, By::Answer);
+        by_field.body["metadata"] = json!({ "session_id": "run-18" });
+        for (mut agent, name) in [(by_header, "run-17"), (by_field, "run-18")] {
+            for turn in 0..4 {
+                assert_eq!(agent.go_on().0, 200, "{name}, turn {turn} of {}", labs.len());
+                assert_eq!(agent.session, name, "turn {turn} of {}", labs.len());
+                agent.headers.clear();
+                agent.body.as_object_mut().unwrap().remove("metadata");
+            }
+            assert_eq!(agent.go_on().0, 429, "it has one budget: {name} of {}", labs.len());
+        }
     }
 }
 
