@@ -110,6 +110,21 @@ impl<'a> Message<'a> {
         *self.digest.get_or_init(|| self.digest_and(&mut |_| ()))
     }
 
+    /// Whether it is an answer that has only words: as the last message of a request, its beginning, which the model is to
+    /// go on with.
+    pub fn is_begun_answer(&self) -> bool {
+        let mut says = false;
+        let mut does = false;
+        if matches!(self.form, Form::Answer | Form::AnswerPart) {
+            self.each_part(&mut |part| match part {
+                Part::Said(_) => says = true,
+                Part::Thought(_) | Part::Shown(_) => {}
+                Part::Called(_) | Part::Returned(_) | Part::Compacted => does = true,
+            });
+        }
+        says && !does
+    }
+
     /// What happens in it.
     pub fn events(&self, take: &mut dyn FnMut(Event<'a>)) {
         let mut listener = Listener::of(&self.written, self.form, take);

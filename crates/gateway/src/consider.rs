@@ -338,6 +338,7 @@ fn read_body(shared: &Shared, settings: &Settings, looked: &Looked<'_>, case: &m
         tenant: case.tenant.key,
         rules: &settings.rules,
         transcripts: &shared.transcripts,
+        reminders: &shared.reminders,
         fingerprint: settings.counts_requests,
         anew,
     };

@@ -7,6 +7,7 @@ use loopbreaker_dialect::{Dialect, Facts, Mark, Message, Speaker, Unreadable, re
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::loops::{LoopState, Tell};
+use crate::reminders::Reminders;
 use crate::transcripts::{Place, PrefixHash, Transcript, Transcripts};
 
 /// A body that was read.
@@ -34,6 +35,7 @@ pub(crate) struct Reader<'s> {
     pub(crate) tenant: u128,
     pub(crate) rules: &'s RedundancyRules,
     pub(crate) transcripts: &'s Transcripts,
+    pub(crate) reminders: &'s Reminders,
     /// Whether the body's fingerprint is wanted: it costs about as much as all the rest.
     pub(crate) fingerprint: bool,
     /// Whether it is read from the start, whatever is known of it: that was another session's.
@@ -65,19 +67,23 @@ impl Reader<'_> {
             resumed = false;
         }
         let mut kept = kept.filter(|_| resumed);
+        // An answer that is only begun has not been given: the model goes on with it, and the next request says how.
+        let is_begun = messages.last().is_some_and(Message::is_begun_answer);
+        let given = &messages[..messages.len() - usize::from(is_begun)];
         if let Some(kept) = &mut kept {
-            kept.loops.hear(&messages, tell);
+            let is_reminder = &self.is_reminder(kept.anchor, reading.messages);
+            kept.loops.hear(given, is_reminder, tell);
         }
 
         let start = kept.as_ref().map(|kept| kept.tip).or(thread).unwrap_or(self.tenant);
-        let spoken = spoken(&messages);
+        let spoken = spoken(given);
         let links = links(start, &spoken);
         let mut transcript = match kept {
             Some(kept) => kept,
-            None => self.taken_up(thread, &links, &messages, tell),
+            None => self.taken_up(thread, &links, given, reading.messages, tell),
         };
         let place = transcript.place.take();
-        transcript.place = reading.mark.map(|mark| Place {
+        transcript.place = reading.mark.filter(|_| !is_begun).map(|mark| Place {
             prefix: hash.of(body, mark.offset()),
             bucket: hash.bucket(mark.offset()),
             first: place.as_ref().map_or_else(|| first(&messages, &mark), |place| place.first),
@@ -114,8 +120,10 @@ impl Reader<'_> {
         thread: Option<u128>,
         links: &[(u128, usize)],
         messages: &[Message<'_>],
+        count: usize,
         tell: &mut Tell<'_>,
     ) -> Box<Transcript> {
+        let is_reminder = &self.is_reminder(links.first().map(|(link, _)| *link), count);
         let fresh = || Transcript {
             tip: 0,
             anchor: None,
@@ -128,21 +136,26 @@ impl Reader<'_> {
         if let Some(thread) = thread {
             // It stays where it is: another request may go on from the same answer.
             let mut transcript = Box::new(self.transcripts.copy(thread).unwrap_or_else(fresh));
-            transcript.loops.hear(messages, tell);
+            transcript.loops.hear(messages, is_reminder, tell);
             return transcript;
         }
         let look_back = if self.anew { 0 } else { MAX_LOOK_BACK };
         for (link, index) in links.iter().rev().take(look_back) {
             if let Some(mut known) = self.transcripts.take(*link) {
-                known.loops.hear(&messages[index + 1..], tell);
+                known.loops.hear(&messages[index + 1..], is_reminder, tell);
                 // The bytes are others, so their hashes are worth nothing.
                 (known.canonical, known.place) = (0, None);
                 return known;
             }
         }
         let mut transcript = Box::new(fresh());
-        transcript.loops.hear(messages, tell);
+        transcript.loops.hear(messages, is_reminder, tell);
         transcript
+    }
+
+    /// Tells whether words at the end of a request of so many messages are a reminder of this run.
+    fn is_reminder(self, anchor: Option<u128>, count: usize) -> impl Fn(&str) -> bool {
+        move |words| anchor.is_some_and(|run| self.reminders.stood_before(run, words, count))
     }
 
     /// The thread that the provider keeps for this client, if it does.

@@ -48,6 +48,7 @@ mod pauses;
 mod pipeline;
 mod probe;
 mod recency;
+mod reminders;
 mod reply;
 mod rewrite;
 mod route;

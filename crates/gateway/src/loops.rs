@@ -20,6 +20,9 @@ impl Ruled {
 /// Hears of each step of a transcript that was not known before, and its place in it.
 pub(crate) type Tell<'t> = dyn FnMut(usize, &Step<'_>) + 't;
 
+/// Whether words that follow a result at the end of a request are a reminder, which the client moves along.
+pub(crate) type IsReminder<'t> = dyn Fn(&str) -> bool + 't;
+
 /// Detector and strikes of one conversation.
 ///
 /// It is fed the messages of a transcript in order, as they come with one request after the other. What it says about
@@ -52,11 +55,15 @@ impl LoopState {
         }
     }
 
-    /// Takes in what a request brought that was not known before, and tells each step with its place.
-    pub(crate) fn hear(&mut self, messages: &[Message<'_>], tell: &mut Tell<'_>) {
-        if messages.is_empty() {
-            return;
-        }
+    /// Takes in what a request brought that was not known before, and tells each step with its place. A reminder at its
+    /// end is no news.
+    pub(crate) fn hear(
+        &mut self,
+        messages: &[Message<'_>],
+        is_reminder: &IsReminder<'_>,
+        tell: &mut Tell<'_>,
+    ) {
+        let Some(last) = messages.len().checked_sub(1) else { return };
         let mut conversation = Conversation::at_round(self.round);
         let (said, open) = (std::mem::take(&mut self.said), std::mem::take(&mut self.open));
         if !said.is_empty() {
@@ -65,8 +72,15 @@ impl LoopState {
         for call in &open {
             conversation.take(call.event(), &mut |step| self.observe(step, tell));
         }
-        for message in messages {
-            let mut take = |event| conversation.take(event, &mut |step| self.observe(step, tell));
+        let mut returned = false;
+        for (index, message) in messages.iter().enumerate() {
+            let mut take = |event| {
+                returned |= matches!(event, Event::Returned { .. });
+                let is_known = |words: &str| returned && index == last && is_reminder(words);
+                if !matches!(&event, Event::Heard { text, .. } if is_known(text)) {
+                    conversation.take(event, &mut |step| self.observe(step, tell));
+                }
+            };
             match message.speaker {
                 Speaker::System => message.events(&mut take),
                 // Nearly always the digest is asked for next.

@@ -31,6 +31,7 @@ use crate::obey::{Obedience, Said};
 use crate::observe::{Observing, Running};
 use crate::orders::Orders;
 use crate::pauses::Pauses;
+use crate::reminders::Reminders;
 use crate::secret::Secret;
 use crate::sessions::Sessions;
 use crate::settings::Settings;
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) tenants: Tenants,
     pub(crate) sessions: Sessions,
     pub(crate) transcripts: Transcripts,
+    pub(crate) reminders: Reminders,
     pub(crate) identical: Arc<IdenticalRequests>,
     pub(crate) similar: SimilarRequests,
     pub(crate) ledger: Ledger,
@@ -133,6 +135,7 @@ impl Shared {
             secret,
             sessions: Sessions::new(Self::MAX_SESSIONS),
             transcripts: Transcripts::new(Self::MAX_TRANSCRIPT_BYTES),
+            reminders: Reminders::default(),
             identical: Arc::new(IdenticalRequests::new()),
             similar: SimilarRequests::new(),
             ledger: Ledger::new(Self::MAX_COUNTS),

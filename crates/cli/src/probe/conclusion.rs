@@ -3,6 +3,7 @@
 use std::fmt;
 
 use loopbreaker::Action;
+use loopbreaker_dialect::Refusal;
 
 use super::synthetic::Judged;
 
@@ -40,7 +41,7 @@ impl Conclusion {
             };
         }
         let mut actions: Vec<(Action, usize)> = Vec::new();
-        for Judged { verdict, seen, request, .. } in judged {
+        for Judged { verdict, seen, request, .. } in judged.iter().filter(|judged| !is_stopped(judged)) {
             if let (Some(action), Some(_)) = (*verdict, seen)
                 && action > actions.last().map_or(Action::Allow, |(strictest, _)| *strictest)
             {
@@ -119,6 +120,12 @@ impl fmt::Display for Conclusion {
     }
 }
 
+/// Whether something else than a loop is what a request was refused for, even if a loop was seen beside it.
+fn is_stopped(judged: &Judged) -> bool {
+    let code = judged.code.as_deref();
+    judged.verdict == Some(Action::Reject) && code.is_some_and(|code| code != Refusal::LoopDetected.code())
+}
+
 /// Whether nothing is told of any verdict.
 pub(super) fn is_in_shadow(judged: &[Judged]) -> bool {
     judged.iter().all(|judged| judged.verdict.is_none())
@@ -169,6 +176,17 @@ mod tests {
     fn a_loop_that_goes_through_means_that_nobody_guards() {
         let conclusion = Conclusion::of(&judged(&[Some(Action::Allow); 12]), None);
         assert_eq!((conclusion.mode(), conclusion.is_alive()), ("none", Some(false)));
+    }
+
+    #[test]
+    fn a_refusal_for_something_else_is_not_the_guards_even_where_it_has_warned_of_a_loop() {
+        use Action::{Allow, Reject};
+        let mut refused = judged(&[Some(Allow), Some(Allow), Some(Reject)]);
+        let at_last = refused.last_mut().unwrap();
+        at_last.code = Some("budget_exceeded".into());
+        assert!(at_last.seen.is_some());
+        let conclusion = Conclusion::of(&refused, None);
+        assert_eq!(conclusion, Conclusion::Stopped { code: "budget_exceeded".into(), request: 3 });
     }
 
     #[test]

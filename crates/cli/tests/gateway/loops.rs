@@ -3,5 +3,6 @@
 mod holds;
 mod identical;
 mod ladder;
+mod tails;
 mod tenants;
 mod way_out;

@@ -39,6 +39,12 @@ impl Chat {
         self
     }
 
+    /// The beginning of an answer, with which the model is to go on.
+    pub(crate) fn begun(mut self, words: &str) -> Self {
+        self.messages.push(said("assistant", words));
+        self
+    }
+
     /// Without all but the first and the last `kept` messages, as a compaction leaves it.
     pub(crate) fn without_history(mut self, kept: usize) -> Self {
         let tail = self.messages.split_off(self.messages.len() - kept);

@@ -4,12 +4,14 @@ use proptest::prelude::*;
 
 use super::{Inspection, Reader};
 use crate::loops::Ruled;
+use crate::reminders::Reminders;
 use crate::transcripts::Transcripts;
 
 /// A gateway's memory, and one tenant that uses it.
 struct Desk {
     rules: RedundancyRules,
     transcripts: Transcripts,
+    reminders: Reminders,
 }
 
 impl Desk {
@@ -17,12 +19,13 @@ impl Desk {
         Self {
             rules: RedundancyRules::compile(&RedundancyConfig::default()),
             transcripts: Transcripts::new(64 << 20),
+            reminders: Reminders::default(),
         }
     }
 
     fn read(&self, tenant: u128, body: &str) -> Inspection {
-        let (rules, transcripts) = (&self.rules, &self.transcripts);
-        let reader = Reader { tenant, rules, transcripts, fingerprint: true, anew: false };
+        let (rules, transcripts, reminders) = (&self.rules, &self.transcripts, &self.reminders);
+        let reader = Reader { tenant, rules, transcripts, reminders, fingerprint: true, anew: false };
         reader.read(Dialect::Chat, body.as_bytes(), &mut |_, _| ()).unwrap()
     }
 
@@ -108,6 +111,55 @@ fn bytes_that_change_early_cost_time_and_nothing_else() {
     assert!(!again.resumed);
     assert_eq!(again.transcript.loops.rulings()[0].finding.severity, Severity::Loop);
     assert_eq!(again.transcript.loops.rulings()[0].finding.count, 3);
+}
+
+/// The same with a message at its end that the next request will not have there.
+fn ending_with(message: &str, calls: &[u8]) -> String {
+    body(calls).replace(r#"],"model""#, &format!(r#",{message}],"model""#))
+}
+
+/// What is seen of a loop whose requests end so, one after the other.
+fn seen_of_a_loop(message: &str) -> Vec<usize> {
+    let desk = Desk::new();
+    (1..=5).map(|times| desk.take(1, &ending_with(message, &vec![7; times])).rulings.len()).collect()
+}
+
+#[test]
+fn the_beginning_of_an_answer_hides_no_loop() {
+    assert_eq!(seen_of_a_loop(r#"{"role":"assistant","content":"I'll"}"#), [0, 1, 1, 1, 1]);
+}
+
+#[test]
+fn an_answer_that_was_begun_is_heard_when_it_has_been_given() {
+    let desk = Desk::new();
+    let begun = desk.take(1, &ending_with(r#"{"role":"assistant","content":"It is"}"#, &[1]));
+    assert_eq!(begun.tip, Desk::new().take(1, &body(&[1])).tip, "nothing has been said yet");
+    let given = r#"{"role":"assistant","content":"It is done"},{"role":"user","content":"Thanks"}"#;
+    let seen = desk.take(1, &ending_with(given, &[1]));
+    assert_eq!(seen, Desk::new().take(1, &ending_with(given, &[1])));
+}
+
+#[test]
+fn two_beginnings_of_an_answer_are_two_requests() {
+    let begun = |words| ending_with(&format!(r#"{{"role":"assistant","content":"{words}"}}"#), &[1]);
+    assert_ne!(Desk::new().take(1, &begun("A")).document, Desk::new().take(1, &begun("B")).document);
+}
+
+#[test]
+fn a_reminder_that_moves_to_the_end_hides_a_loop_only_once() {
+    let reminder = r#"{"role":"user","content":"Answer with a tool call."}"#;
+    assert_eq!(seen_of_a_loop(reminder), [0, 1, 1, 1, 1]);
+}
+
+#[test]
+fn new_words_behind_a_loop_are_heard_whenever_the_request_comes_again() {
+    let desk = Desk::new();
+    let told = ending_with(r#"{"role":"user","content":"Look elsewhere."}"#, &[7, 7, 7]);
+    desk.take(1, &body(&[7, 7, 7]));
+    for _ in 0..2 {
+        assert!(desk.take(1, &told).rulings.is_empty());
+        desk.transcripts.clear();
+    }
 }
 
 #[test]
