@@ -85,7 +85,15 @@ const RULES: &[Rule] = &[
         r"\b(?:[Ss]teps|[Tt]urns|[Rr]ounds|[Aa]ttempts|[Ii]nteractions|[Tt]okens) (?:left|remaining): ?\d+|\b[Rr]emaining (?:steps|turns|rounds|attempts|tokens): ?\d+",
         b"<budget>",
     ),
-    rule(r"\b[Tt]urn \d+ ?(?:of|/) ?\d+\b|\b[Cc]ost(?: so far)?: ?\$\d+(?:\.\d+)?", b"<budget>"),
+    rule(
+        r"\b[Tt]urn \d+ ?(?:of|/) ?\d+\b|\b[Cc]ost(?: so far)?: ?\$\d+(?:\.\d+)?(?: message, \$\d+(?:\.\d+)? session)?",
+        b"<budget>",
+    ),
+    // What was used of it.
+    rule(
+        r"\b[Tt]okens: \d[\d.,]*k? sent(?:, \d[\d.,]*k? cache (?:write|hit))*, \d[\d.,]*k? received|\b[Tt]okens used: ?\d[\d.,]*k?",
+        b"<budget>",
+    ),
     // A field, or a count, of errors that holds none.
     rule(
         r#"\b(?:[Ee]rrors?|[Ff]ailed|[Ff]ailures?|[Ee]xceptions?)(?: [a-z]{1,16})?\\?["']? ?[:=] ?(?:\\?"\\?"|''|\[\]|\(none\)|(?:null|[Nn]one|false|0)\b)"#,
@@ -323,6 +331,10 @@ mod tests {
         folds("You have 5 steps left and 2 chances left.", "You have 4 steps left and 1 chances left.");
         folds("Remaining turns: 9", "Remaining turns: 8");
         folds("[Turn 3 of 10, cost so far: $0.12]", "[Turn 4 of 10, cost so far: $0.31]");
+        folds("Tokens: 6.3k sent, 2.0k received.", "Tokens: 10k sent, 7.5k cache hit, 972 received.");
+        folds("Cost: $0.02 message, $0.10 session.", "Cost: $0.0031 message, $1.10 session.");
+        folds("Tokens used: 12,345", "tokens used: 98");
+        keeps("Tokens: 3 sent to Ada", "Tokens: 4 sent to Ada");
         keeps("3 files left", "2 files left");
         keeps("Step 3 of 10: COPY", "Step 4 of 10: COPY");
     }
@@ -485,6 +497,9 @@ mod tests {
         "Turns left: 4",
         "turn 3 of 10",
         "Cost so far: $0.12",
+        "Tokens: 6.3k sent, 2.0k received.",
+        "Cost: $0.02 message, $0.10 session",
+        "tokens used: 98",
         "cost",
         "error\": \"\"",
         "Failed jobs: 0",

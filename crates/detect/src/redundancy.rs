@@ -133,7 +133,8 @@ impl Redundancy {
                 // What answers a text comes from outside.
                 let reply =
                     (print.form == Form::Text && print.outcome.result != 0).then_some(print.outcome.result);
-                let heard = reply.is_some_and(|reply| !self.window.has_reply(reply));
+                let is_news = |reply| !self.window.has_reply(reply) && !self.window.is_only_refusal(&print);
+                let heard = reply.is_some_and(is_news);
                 self.window.push(print, self.rules.window());
                 self.acted = true;
                 if heard {

@@ -96,7 +96,7 @@ fn speaks_alike(window: &Window, print: &Print, now: &Print, alike: f32) -> bool
     print.form == Form::Text
         && print.speaker == now.speaker
         && window.vocabulary.count(&now.words) >= MIN_WORDS
-        && (!now.carries_code || window.was_answered_since(print))
+        && (!now.carries_code || window.was_answered_since(print) || print.failed_for_good())
         && window.vocabulary.likeness(&print.words, &now.words) >= alike
         && window.vocabulary.likeness_of_names(&print.words, &now.words) >= 0.5
 }

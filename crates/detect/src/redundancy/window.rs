@@ -82,6 +82,14 @@ impl Window {
         self.prints.iter().any(|print| print.form == Form::Text && print.outcome.result == reply)
     }
 
+    /// Whether a text was refused, and no text was refused in another way since new words came: a refusal says no more
+    /// than that what was said will not do.
+    pub(super) fn is_only_refusal(&self, text: &Print) -> bool {
+        let refusals =
+            || self.earlier(text).filter(|print| print.form == Form::Text && print.failed_for_good());
+        text.failed_for_good() && refusals().all(|print| print.outcome.class == text.outcome.class)
+    }
+
     /// Whether a call stands in an earlier round.
     pub(super) fn has_call(&self, now: &Print) -> bool {
         self.prints.iter().any(|print| print.round != now.round && print.call == now.call)
