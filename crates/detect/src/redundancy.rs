@@ -400,13 +400,19 @@ fn is_answered_well(print: &Print) -> bool {
 }
 
 /// Whether a step changed something by a call that had not been made before: a known write, or one whose effect is
-/// not known. Moving to another place changes what is seen from there each time, unless it tells at length what the
-/// same move has told before.
+/// not known. A command that changes something and is answered in a new way has done it once more. Moving to another
+/// place changes what is seen from there each time, unless it tells at length what the same move has told before.
 fn changes_something(window: &Window, print: &Print) -> bool {
     let facts = print.outcome.facts;
     let may_write = matches!(print.does.effect, Some(Effect::Write) | None);
     let been_there = || !facts.brief && window.has_step(print);
-    (print.news && may_write) || (print.does.moves && !facts.failed && !been_there())
+    let goes_on = || {
+        let command = print.does.command && print.is_write() && is_answered_well(print);
+        command && !facts.empty && !facts.acknowledged && !window.has_step(print)
+    };
+    (print.news && may_write)
+        || (print.again && goes_on())
+        || (print.does.moves && !facts.failed && !been_there())
 }
 
 /// A call that would be one more redundant repeat.

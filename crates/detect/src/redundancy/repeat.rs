@@ -74,8 +74,10 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
     if steady.as_ref().is_some_and(|sighting| sighting.severity == Severity::Loop) {
         return steady;
     }
-    // To the letter the same failure again and again, in spite of what was done in between: it does not help.
-    let steps = occurrences(earlier_calls(window, now), now, |_| false, |print| same_or_other(print, now));
+    // To the letter the same failure again and again, in spite of what was done in between: it does not help. A command
+    // that is answered anew each time walks through something (a bisection): what fails is another thing each time.
+    let walks = |print: &Print| print.again && print.fresh_write && print.does.command;
+    let steps = occurrences(earlier_calls(window, now), now, walks, |print| same_or_other(print, now));
     let rule = if now.is_waiting() { FAILING_POLL } else { DESPITE_WRITES };
     let despite = rule.sight(|| identity_of_call(now), now, steps);
     Sighting::strongest([steady, despite].into_iter().flatten())
