@@ -304,6 +304,9 @@ const SIGNALS: &[(Signal, &str)] = &[
         Signal::ErrorStart,
         r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed to|invalid|illegal|unable|cannot|could not|can't|syntax error|panic|usage:|\w*(?:error|exception) ?[:(])",
     ),
+    // The wrapping of a harness.
+    (Signal::ErrorStart, r"^<tool_use_error>"),
+    (Signal::Error, r"^<tool_use_error>"),
     (Signal::Traceback, r"traceback \(most recent call last\)"),
     (
         Signal::Error,

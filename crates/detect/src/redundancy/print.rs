@@ -110,6 +110,14 @@ fn is_servers_answer(step: &Step<'_>) -> bool {
     refuses && step.status != Some(Status::Failure)
 }
 
+/// Whether a time-out is that of a browser which waited for something on its page.
+fn waits_for_an_element(step: &Step<'_>) -> bool {
+    let result = step.result.unwrap_or_default().as_bytes();
+    ["waiting for locator", "waiting for selector", "waiting for element", "intercepts pointer events"]
+        .iter()
+        .any(|sign| has(result, sign.as_bytes()))
+}
+
 impl Print {
     /// The print of a step, and its words.
     pub(super) fn of(step: &Step<'_>, outcome: Outcome, rules: &Rules) -> (Self, Words) {
@@ -161,8 +169,10 @@ impl Print {
                 facts.put_aside = facts.put_aside && !has(canonical, b"\"run_in_background\":true");
                 is_servers = facts.failed && has(canonical, b"curl ") && is_servers_answer(step);
             });
-            // What a reader brings may talk about failures of others. A few words about trouble that passes are its own.
+            // What cannot be clicked is no trouble with the network: it does not pass by itself.
             let facts = &mut print.outcome.facts;
+            facts.transient = facts.transient && !waits_for_an_element(step);
+            // What a reader brings may talk about failures of others. A few words about trouble that passes are its own.
             let is_own = facts.failed_plainly || (facts.transient && facts.brief);
             let reads = print.does.effect == Some(Effect::Read) && !print.does.broad;
             if facts.failed && ((reads && !is_own) || (is_servers && !facts.transient)) {

@@ -1,9 +1,13 @@
 //! Forms of other agents: text worlds, debuggers, browsers, orchestrators, testers of servers. For each rule a run that
 //! shows it, and one that must stay quiet.
 
-use loopbreaker::{Kind, Severity};
+use loopbreaker::{Kind, Severity, Status};
 
 use crate::script::{Line, call, edit, loops, says, sh, times, verdict, write};
+
+fn fails(line: Line) -> Line {
+    line.status(Status::Failure)
+}
 
 fn act(action: &str, result: &str) -> Line {
     call("act", &format!("{{\"action\":{action:?}}}"), result)
@@ -238,4 +242,69 @@ fn a_command_that_is_called_in_the_wrong_way_is_not_helped_by_what_is_done_in_be
     let other = |rest: &str| sh(&format!("make -s all {rest}"), "error: main.c does not compile");
     let mended = [other(""), write("main.c", "a"), other("-k"), write("main.c", "b"), other("-j")];
     assert_ne!(verdict(&mended), Some(Severity::Loop));
+}
+
+#[test]
+fn a_command_that_is_answered_anew_each_time_changes_what_the_others_see() {
+    let test = || fails(sh("cargo test -q regression", "test result: FAILED. 0 passed; 1 failed"));
+    let bad = |left: usize| sh("git bisect bad", &format!("Bisecting: {left} revisions to test after this"));
+    let bisect: Vec<_> = [64, 32, 16, 8, 4, 2].iter().flat_map(|left| [test(), bad(*left)]).collect();
+    assert_ne!(verdict(&bisect), Some(Severity::Loop));
+    let over: Vec<_> = (0..4).flat_map(|_| [test(), bad(0)]).collect();
+    assert_eq!(verdict(&over), Some(Severity::Loop), "the same answer is no new one");
+}
+
+#[test]
+fn asking_after_a_wait_is_waiting_whatever_asks() {
+    let health =
+        |wait: &str| sh(&format!("{wait}curl -s -o /dev/null -w '%{{http_code}}' localhost:8080"), "000");
+    assert_eq!(verdict(&times(6, &[health("sleep 5; ")])), None);
+    assert_eq!(loops(&times(3, &[health("")])), [Kind::Repeat]);
+}
+
+#[test]
+fn what_is_done_in_a_world_is_answered_in_the_same_words_each_time() {
+    let dig = |shows: &str| call("dig", r#"{"block":"stone"}"#, shows);
+    assert_ne!(verdict(&times(5, &[dig("Dug 1 stone.")])), Some(Severity::Loop));
+    assert_eq!(loops(&times(6, &[dig("Dug 1 stone.")])), [Kind::Repeat]);
+}
+
+#[test]
+fn what_cannot_be_clicked_is_no_trouble_that_passes() {
+    let click = |log: &str| {
+        let said = format!("Error: click: Timeout 5000ms exceeded.\n{log}");
+        call("browser_click", r#"{"element":"Accept","ref":"e12"}"#, &said)
+    };
+    let hidden = click("  - waiting for locator('aria-ref=e12')\n  - element is not visible");
+    assert_eq!(loops(&times(3, &[hidden])), [Kind::FailingRepeat]);
+    assert_ne!(verdict(&times(6, &[click("the server did not answer")])), Some(Severity::Loop));
+}
+
+#[test]
+fn a_screen_with_a_clock_in_its_status_line_is_the_same_screen() {
+    let screen = |text: &str, clock: &str| {
+        let shown = format!("$ sudo apt update\n{text}\n[main] 0:bash* \"host\" {clock} 18-Nov-26");
+        call("send_keys", r#"{"keys":"sudo apt update\n"}"#, &shown)
+    };
+    let asks = ["12:00", "12:01", "12:03"].map(|clock| screen("[sudo] password for agent:", clock));
+    assert_eq!(loops(&asks), [Kind::Repeat]);
+    let goes_on = ["12:00", "12:01", "12:03"].map(|clock| screen(&format!("Hit:{}", &clock[4..]), clock));
+    assert_eq!(verdict(&goes_on), None);
+}
+
+#[test]
+fn an_error_in_the_wrapping_of_a_harness_is_one() {
+    let edit = |new: &str, said: &str| {
+        call(
+            "Edit",
+            &format!(
+                "{{\"file_path\":\"a.ts\",\"old_string\":\"return x\",\"new_string\":\"return {new}\"}}"
+            ),
+            said,
+        )
+    };
+    let refused = "<tool_use_error>Found 4 matches of the string to replace, but replace_all is false.</tool_use_error>";
+    assert_eq!(loops(&["x + 1", "x + 2", "x + 3"].map(|new| edit(new, refused))), [Kind::Churn]);
+    let done = ["x + 1", "x + 2", "x + 3"].map(|new| edit(new, "The file a.ts has been updated."));
+    assert_ne!(verdict(&done), Some(Severity::Loop));
 }
