@@ -169,7 +169,11 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     if says.has(Word::Poll) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
-    if says.has(Word::Move) || action.is_some_and(|action| action_says(action).has(Word::Move)) {
+    let action = action.map(action_says).unwrap_or_default();
+    if action.starts_with(Word::Poll) {
+        return Guess { effect: Some(Effect::Poll), ..Guess::default() };
+    }
+    if says.has(Word::Move) || action.has(Word::Move) || goes_somewhere(tool, canonical) {
         return Guess { moves: true, ..Guess::default() };
     }
     if says.starts_with(Word::Read) {
@@ -195,6 +199,18 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
         unescape(canonical, out);
     })
 }
+
+/// Whether what is moved is the agent itself, or a part of it: a file has a name, and a card one to go to.
+fn goes_somewhere(tool: &str, canonical: &[u8]) -> bool {
+    let names_something = |value: &[u8]| {
+        value.len() > LONGEST_DIRECTION || value.iter().any(|byte| matches!(byte, b'/' | b'.' | b'_' | b'@'))
+    };
+    tool.get(..4).is_some_and(|verb| verb.eq_ignore_ascii_case("move"))
+        && fields(canonical).all(|(_, value)| value.first() != Some(&b'"') || !names_something(value))
+}
+
+/// As long as "backwards" in quotes.
+const LONGEST_DIRECTION: usize = 12;
 
 fn is_shell(says: NameSays) -> bool {
     says.has(Word::Shell) || (says.has(Word::Run) && says.has(Word::Command))

@@ -271,7 +271,7 @@ impl Redundancy {
             };
             findings.push(sighting.into_finding(step, print.index));
         }
-        print.outcome.facts.in_progress |= looks_after_a_wait(window, print);
+        print.outcome.facts.in_progress |= looks_after_a_wait(window, print) || window.is_asked_again(print);
         print.again = window.has_call(print);
         print.news = !print.again && is_answered_well(print);
         print.fresh_write = changes_something(window, print);

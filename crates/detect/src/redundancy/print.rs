@@ -106,8 +106,8 @@ fn has(text: &[u8], part: &[u8]) -> bool {
 /// next, and to try what it refuses is how a server is tested.
 fn is_servers_answer(step: &Step<'_>) -> bool {
     let body = step.result.unwrap_or_default().trim_start();
-    let refuses = ["{\"error", "{\"message\"", "{\"detail\""].iter().any(|start| body.starts_with(start));
-    refuses && step.status != Some(Status::Failure)
+    let is_body = body.starts_with(['{', '[', '<']) || body.starts_with("HTTP/");
+    is_body && step.status != Some(Status::Failure)
 }
 
 /// Whether a time-out is that of a browser which waited for something on its page.

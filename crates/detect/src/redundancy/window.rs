@@ -56,6 +56,26 @@ impl Window {
         self.prints.iter().any(|print| print.form == Form::Outside && print.call == words.call)
     }
 
+    /// Whether a step belongs to an answer to words that had come before, and had been answered then with a look at
+    /// something and a report: whoever asks the same again wants to know how it is now.
+    pub(super) fn is_asked_again(&self, now: &Print) -> bool {
+        let Some(asked) = self.newest_first().find(|print| print.form == Form::Outside) else { return false };
+        let looks = |print: &Print| print.form == Form::Call && print.index > asked.index;
+        if now.form == Form::Text
+            && !self.newest_first().take_while(|print| print.index > asked.index).any(looks)
+        {
+            return false;
+        }
+        let mut before = self.newest_first().skip_while(|print| print.index >= asked.index);
+        let reported = before.next().is_some_and(|print| print.form == Form::Text);
+        let mut turn = before.by_ref().take_while(|print| print.form != Form::Outside);
+        reported && turn.any(|print| print.form == Form::Call) && {
+            self.newest_first()
+                .skip_while(|print| print.index >= asked.index)
+                .any(|print| print.form == Form::Outside && print.call == asked.call)
+        }
+    }
+
     /// Whether anything came from outside after a step. No count crosses new words, so where a count asks, these are
     /// words that had come before.
     pub(super) fn was_answered_since(&self, step: &Print) -> bool {
@@ -98,6 +118,16 @@ impl Window {
     /// Whether a call stands in an earlier round with the same result.
     pub(super) fn has_step(&self, now: &Print) -> bool {
         self.prints.iter().any(|print| print.round != now.round && print.equals(now))
+    }
+
+    /// Whether a step asked what had been asked before, and was told something new.
+    pub(super) fn shows_a_change(&self, look: &Print) -> bool {
+        let before = || self.prints.iter().take_while(|print| print.index < look.index);
+        look.again
+            && look.outcome.result != 0
+            && !look.outcome.facts.failed
+            && before().any(|print| print.call == look.call)
+            && !before().any(|print| print.equals(look))
     }
 
     /// Whether the agent called a tool in its last round.

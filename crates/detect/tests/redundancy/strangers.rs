@@ -3,7 +3,7 @@
 
 use loopbreaker::{Kind, Severity, Status};
 
-use crate::script::{Line, call, edit, loops, says, sh, times, verdict, write};
+use crate::script::{Line, call, edit, loops, says, sh, times, user, verdict, write};
 
 fn fails(line: Line) -> Line {
     line.status(Status::Failure)
@@ -307,4 +307,76 @@ fn an_error_in_the_wrapping_of_a_harness_is_one() {
     assert_eq!(loops(&["x + 1", "x + 2", "x + 3"].map(|new| edit(new, refused))), [Kind::Churn]);
     let done = ["x + 1", "x + 2", "x + 3"].map(|new| edit(new, "The file a.ts has been updated."));
     assert_ne!(verdict(&done), Some(Severity::Loop));
+}
+
+#[test]
+fn who_tries_one_number_after_the_other_goes_on_for_longer() {
+    let key = |number: usize, said: &str| sh(&format!("./open --key {number}"), said);
+    let found: Vec<_> = (10..18).map(|n| key(n, if n == 17 { "It opens." } else { "wrong key" })).collect();
+    assert_ne!(verdict(&found), Some(Severity::Loop));
+    let never: Vec<_> = (10..22).map(|n| key(n, "wrong key")).collect();
+    assert_eq!(loops(&never), [Kind::Churn]);
+    let varied = [7, 40, 7000].map(|n| key(n, "wrong key"));
+    assert_eq!(verdict(&varied), Some(Severity::Loop), "guesses at random are no count");
+    let edits = [1, 2, 3].map(|n| {
+        let args = format!("{{\"path\":\"a.py\",\"old\":\"return x\",\"new\":\"return x + {n}\"}}");
+        call("edit_file", &args, "Verification failed: those lines are not there.")
+    });
+    assert_eq!(verdict(&edits), Some(Severity::Loop), "what does not fit does not fit with another number");
+}
+
+#[test]
+fn a_page_that_a_server_sends_is_no_failure_of_the_tool_that_asks() {
+    let inject = |id: &str, said: &str| sh(&format!("curl -s 'http://t/item?id={id}'"), said);
+    let ids = ["1'", "1 or 1=1", "1;--", "1 union select 1", "1 union select 1,2"];
+    assert_ne!(verdict(&ids.map(|id| inject(id, "<html>Item not found</html>"))), Some(Severity::Loop));
+    assert_eq!(verdict(&ids.map(|id| inject(id, "bash: curl: command not found"))), Some(Severity::Loop));
+}
+
+#[test]
+fn a_few_words_answer_many_questions() {
+    let channel =
+        |name: &str, said: &str| call("list_messages", &format!("{{\"channel\":\"{name}\"}}"), said);
+    let names = ["ops", "dev", "sales", "support", "design", "legal", "press"];
+    let none = r#"{"messages":[],"has_more":false}"#;
+    assert_ne!(verdict(&names.map(|name| channel(name, none))), Some(Severity::Loop));
+    let more = ["law", "bar", "shop", "lab"].map(|name| channel(name, none));
+    let ever = [names.map(|name| channel(name, none)).to_vec(), more.to_vec()].concat();
+    assert_eq!(verdict(&ever), Some(Severity::Loop), "whatever is asked");
+    let page = "Sign in to go on. Your session has ended, and you are asked to give your name and your password again. \
+                Whoever has none may ask an administrator for one.";
+    assert_eq!(verdict(&names.map(|name| channel(name, page))), Some(Severity::Loop));
+}
+
+#[test]
+fn a_look_that_changes_shows_that_an_action_does_something() {
+    let look = |x: usize| call("observe", "{}", &format!("A red block is at {x}, 2."));
+    let step = || call("move_arm", r#"{"dx":1,"dy":0}"#, "Moved.");
+    let plus = || call("adjust", r#"{"by":1}"#, "ok");
+    let moves: Vec<_> = (0..7).flat_map(|x| [look(x), step()]).collect();
+    assert_ne!(verdict(&moves), Some(Severity::Loop));
+    let adjusts: Vec<_> = (0..7).flat_map(|x| [look(x), plus()]).collect();
+    assert_ne!(verdict(&adjusts), Some(Severity::Loop));
+    let stuck: Vec<_> = (0..7).flat_map(|_| [look(0), plus()]).collect();
+    assert_eq!(verdict(&stuck), Some(Severity::Loop));
+}
+
+#[test]
+fn a_wait_is_a_wait_wherever_it_says_so() {
+    let act = |action: &str| call("computer", &format!("{{\"action\":\"{action}\",\"duration\":3}}"), "");
+    assert_eq!(verdict(&times(5, &[act("wait")])), None);
+    assert_eq!(loops(&times(3, &[act("zoom")])), [Kind::Repeat]);
+}
+
+#[test]
+fn who_is_asked_the_same_again_looks_again() {
+    let asked = || user("Heartbeat: check the inbox.");
+    let look = || call("check_inbox", "{}", "No new messages.");
+    let report = || says("There are no new messages in it.");
+    assert_eq!(verdict(&times(6, &[asked(), look(), report()])), None);
+    let mut alone = vec![asked()];
+    alone.extend(times(3, &[look(), report()]));
+    assert_eq!(verdict(&alone), Some(Severity::Loop), "nobody has asked again");
+    assert_eq!(verdict(&times(4, &[asked(), look()])), Some(Severity::Loop), "nothing was reported");
+    assert_eq!(verdict(&times(4, &[asked(), report()])), Some(Severity::Loop), "nothing was looked at");
 }
