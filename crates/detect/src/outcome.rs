@@ -367,7 +367,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::InProgress,
-        r"no new output|in[ _-]progress|\bpending\b|\brunning\b|\bqueued\b|\bwaiting\b|\bprocessing\b|not (?:yet )?(?:ready|finished|complete|completed|done)|still (?:running|working|building|in)|\bstarting\b|\bscheduled\b|\bbuilding\b|\binitiali[sz]ing\b",
+        r"no new (?:output|messages?|e?mails?|events?|notifications?|updates?|items|data|lines)\b|in[ _-]progress|\bpending\b|\brunning\b|\bqueued\b|\bwaiting\b|\bprocessing\b|not (?:yet )?(?:ready|finished|complete|completed|done)|still (?:running|working|building|in)|\bstarting\b|\bscheduled\b|\bbuilding\b|\binitiali[sz]ing\b",
     ),
     (
         Signal::Terminal,

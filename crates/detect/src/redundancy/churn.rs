@@ -175,7 +175,14 @@ pub(super) fn whatever_asked(window: &Window, now: &Print) -> Option<Sighting> {
         // The same question again is a repeat, and none of many.
         if print.outcome.answers_as(&now.outcome) { Sight::same_if(!print.again) } else { Sight::Other }
     });
-    let rule = if facts.brief { FEW_WORDS } else { WHATEVER_ASKED };
+    // A few words may be right for many things, unless it is one thing that is asked about in many ways.
+    let last = recent(window, now).find(|print| print.tool == now.tool);
+    let is_one = |print: &Print| {
+        window.vocabulary.likeness(&print.words, &now.words) >= 0.5
+            && same_names(window, print, now)
+            && !print.does.places.apart_from(&now.does.places)
+    };
+    let rule = if facts.brief && !last.is_some_and(is_one) { FEW_WORDS } else { WHATEVER_ASKED };
     rule.sight(|| identity(now.tool, now.outcome.result), now, steps)
 }
 
@@ -337,12 +344,12 @@ fn same_failure(print: &Print, now: &Print) -> bool {
     print.failed_for_good() && print.outcome.class == now.outcome.class && !is_other_report
 }
 
-/// Whether a call is the last one of its tool with the next number in one place, and is told no in a few words: an
+/// Whether a call is the last one of its tool with the next number in one place, and is told no in one short line: an
 /// attempt at each of many, as a key or a door. A call that says plainly that it failed was none, and
 /// neither is an edit that does not fit.
 fn counts_on(window: &Window, now: &Print) -> bool {
     let facts = now.outcome.facts;
-    let tries = facts.brief && !facts.failed_plainly && !now.is_write();
+    let tries = facts.brief && now.outcome.lines == 0 && !facts.failed_plainly && !now.is_write();
     let last = || window.earlier(now).find(|print| print.form == Form::Call && print.tool == now.tool);
     let steps_on = |print: &Print| {
         let mut apart = print.numbers.iter().zip(now.numbers).filter(|(a, b)| *a != b);

@@ -343,6 +343,8 @@ fn a_few_words_answer_many_questions() {
     let more = ["law", "bar", "shop", "lab"].map(|name| channel(name, none));
     let ever = [names.map(|name| channel(name, none)).to_vec(), more.to_vec()].concat();
     assert_eq!(verdict(&ever), Some(Severity::Loop), "whatever is asked");
+    let passes = |name: &str| sh(&format!("pytest -q tests/test_{name}.py"), "....\n4 passed");
+    assert_ne!(verdict(&names.map(passes)), Some(Severity::Loop), "file by file");
     let page = "Sign in to go on. Your session has ended, and you are asked to give your name and your password again. \
                 Whoever has none may ask an administrator for one.";
     assert_eq!(verdict(&names.map(|name| channel(name, page))), Some(Severity::Loop));
@@ -371,12 +373,35 @@ fn a_wait_is_a_wait_wherever_it_says_so() {
 #[test]
 fn who_is_asked_the_same_again_looks_again() {
     let asked = || user("Heartbeat: check the inbox.");
-    let look = || call("check_inbox", "{}", "No new messages.");
-    let report = || says("There are no new messages in it.");
+    let look = || call("check_inbox", "{}", "It holds three letters.");
+    let report = || says("There are three letters in it.");
     assert_eq!(verdict(&times(6, &[asked(), look(), report()])), None);
     let mut alone = vec![asked()];
     alone.extend(times(3, &[look(), report()]));
     assert_eq!(verdict(&alone), Some(Severity::Loop), "nobody has asked again");
     assert_eq!(verdict(&times(4, &[asked(), look()])), Some(Severity::Loop), "nothing was reported");
     assert_eq!(verdict(&times(4, &[asked(), report()])), Some(Severity::Loop), "nothing was looked at");
+}
+
+#[test]
+fn a_debugger_stands_somewhere_else_after_each_step() {
+    let step = |address: usize| {
+        call("gdb", r#"{"command":"si"}"#, &format!("0x0000555555555{address:03x} in main ()"))
+    };
+    assert_eq!(verdict(&(0x130..0x13c).map(step).collect::<Vec<_>>()), None);
+    assert_eq!(loops(&times(6, &[step(0x130)])), [Kind::Repeat], "it does not move");
+}
+
+#[test]
+fn what_has_not_come_yet_is_waited_for() {
+    let check = |said: &str| call("check_messages", "{}", said);
+    assert_eq!(verdict(&times(6, &[check("No new messages")])), None);
+    assert_eq!(loops(&times(3, &[check("2 messages: hello, bye")])), [Kind::Repeat]);
+}
+
+#[test]
+fn who_is_told_where_to_go_moves() {
+    let go = |action: &str| call("step", &format!("{{\"action\":\"{action}\"}}"), "ok");
+    assert_eq!(verdict(&times(3, &[go("left")])), None);
+    assert_eq!(loops(&times(3, &[go("reset")])), [Kind::Repeat]);
 }
