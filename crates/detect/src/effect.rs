@@ -169,15 +169,13 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     if says.has(Word::Poll) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
+    let is_step = command.is_some_and(|command| STEPS.contains(&command))
+        || action.is_some_and(|action| DIRECTIONS.contains(&action));
     let action = action.map(action_says).unwrap_or_default();
     if action.starts_with(Word::Poll) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
-    if says.has(Word::Move)
-        || action.has(Word::Move)
-        || goes_somewhere(tool, canonical)
-        || steps_on(canonical)
-    {
+    if says.has(Word::Move) || action.has(Word::Move) || is_step || goes_somewhere(tool, canonical) {
         return Guess { moves: true, ..Guess::default() };
     }
     if says.starts_with(Word::Read) {
@@ -204,23 +202,18 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     })
 }
 
-/// Whether what is moved is the agent itself, or a part of it: it is told where to, or the tool moves and names nothing
-/// (a file has a name, and a card one to go to).
+/// Whether what is moved is the agent itself, or a part of it: a file has a name, and a card one to go to.
 fn goes_somewhere(tool: &str, canonical: &[u8]) -> bool {
     let is_name = |value: &[u8]| {
         value.len() > LONGEST_DIRECTION || value.iter().any(|byte| matches!(byte, b'/' | b'.' | b'_' | b'@'))
     };
-    let moves = tool.get(..4).is_some_and(|verb| verb.eq_ignore_ascii_case("move"));
-    (moves && fields(canonical).all(|(_, value)| value.first() != Some(&b'"') || !is_name(value)))
-        || fields(canonical).any(|(name, value)| {
-            matches!(name, b"action" | b"direction" | b"move") && DIRECTIONS.contains(&value)
-        })
+    tool.get(..4).is_some_and(|verb| verb.eq_ignore_ascii_case("move"))
+        && fields(canonical).all(|(_, value)| value.first() != Some(&b'"') || !is_name(value))
 }
 
 /// Whether a debugger is told to go on: each step stands somewhere else, although it is the same command.
 pub(crate) fn steps_on(canonical: &[u8]) -> bool {
-    let command = fields(canonical).find(|(name, _)| *name == b"command").map(|(_, value)| value);
-    command.is_some_and(|command| STEPS.contains(&command))
+    command_and_action(canonical).0.is_some_and(|command| STEPS.contains(&command))
 }
 
 /// Where one may go, as a value in canonical JSON.

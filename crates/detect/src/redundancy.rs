@@ -118,7 +118,9 @@ impl Redundancy {
         match print.form {
             Form::Outside => {
                 self.told = None;
-                if !self.window.has_heard(&print) {
+                let heard = self.window.has_heard(&print);
+                self.window.ask_again(heard);
+                if !heard {
                     self.window.start_afresh(index);
                 }
                 self.window.push(print, self.rules.window());

@@ -168,7 +168,7 @@ impl Print {
                 let facts = &mut print.outcome.facts;
                 facts.put_aside = facts.put_aside && !has(canonical, b"\"run_in_background\":true");
                 // Addresses tell where a debugger stands.
-                if steps_on(canonical) {
+                if print.does.moves && steps_on(canonical) {
                     let said = step.result.unwrap_or_default().as_bytes();
                     print.outcome.result = Fingerprint::of_bytes(b"result", said).short();
                     print.outcome.lines = 0;

@@ -14,9 +14,11 @@ pub(super) struct Window {
     pub(super) vocabulary: Vocabulary,
     /// Steps before this index stand behind new words from outside: only failures still count.
     fresh_from: usize,
+    /// The last words from outside ask for a new look.
+    asked_again: bool,
 }
 
-saved!(Window { prints, vocabulary, fresh_from });
+saved!(Window { prints, vocabulary, fresh_from, asked_again });
 
 impl Window {
     pub(super) fn push(&mut self, print: Print, capacity: usize) {
@@ -56,24 +58,21 @@ impl Window {
         self.prints.iter().any(|print| print.form == Form::Outside && print.call == words.call)
     }
 
-    /// Whether a step belongs to an answer to words that had come before, and had been answered then with a look at
-    /// something and a report: whoever asks the same again wants to know how it is now.
+    /// Takes note of whether these words ask for a new look: they had come before, and the agent has looked at something
+    /// and reported since the last words.
+    pub(super) fn ask_again(&mut self, heard: bool) {
+        let looked_and_reported = {
+            let mut turn = self.newest_first().take_while(|print| print.form != Form::Outside);
+            let reported = turn.next().is_some_and(|print| print.form == Form::Text);
+            reported && turn.any(|print| print.form == Form::Call)
+        };
+        self.asked_again = heard && looked_and_reported;
+    }
+
+    /// Whether a step belongs to the answer to such words: whoever asks the same again wants to know how it is now.
     pub(super) fn is_asked_again(&self, now: &Print) -> bool {
-        let Some(asked) = self.newest_first().find(|print| print.form == Form::Outside) else { return false };
-        let looks = |print: &Print| print.form == Form::Call && print.index > asked.index;
-        if now.form == Form::Text
-            && !self.newest_first().take_while(|print| print.index > asked.index).any(looks)
-        {
-            return false;
-        }
-        let mut before = self.newest_first().skip_while(|print| print.index >= asked.index);
-        let reported = before.next().is_some_and(|print| print.form == Form::Text);
-        let mut turn = before.by_ref().take_while(|print| print.form != Form::Outside);
-        reported && turn.any(|print| print.form == Form::Call) && {
-            self.newest_first()
-                .skip_while(|print| print.index >= asked.index)
-                .any(|print| print.form == Form::Outside && print.call == asked.call)
-        }
+        let mut turn = self.newest_first().take_while(|print| print.form != Form::Outside);
+        self.asked_again && (now.form == Form::Call || turn.any(|print| print.form == Form::Call))
     }
 
     /// Whether anything came from outside after a step. No count crosses new words, so where a count asks, these are
@@ -196,5 +195,6 @@ impl Window {
         self.prints.clear();
         self.vocabulary.clear();
         self.fresh_from = 0;
+        self.asked_again = false;
     }
 }
