@@ -169,7 +169,13 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     if says.has(Word::Poll) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
-    if says.has(Word::Move) || action.is_some_and(|action| action_says(action).has(Word::Move)) {
+    let is_step = command.is_some_and(|command| STEPS.contains(&command))
+        || action.is_some_and(|action| DIRECTIONS.contains(&action));
+    let action = action.map(action_says).unwrap_or_default();
+    if action.starts_with(Word::Poll) {
+        return Guess { effect: Some(Effect::Poll), ..Guess::default() };
+    }
+    if says.has(Word::Move) || action.has(Word::Move) || is_step || goes_somewhere(tool, canonical) {
         return Guess { moves: true, ..Guess::default() };
     }
     if says.starts_with(Word::Read) {
@@ -195,6 +201,35 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
         unescape(canonical, out);
     })
 }
+
+/// Whether what is moved is the agent itself, or a part of it: a file has a name, and a card one to go to.
+fn goes_somewhere(tool: &str, canonical: &[u8]) -> bool {
+    let is_name = |value: &[u8]| {
+        value.len() > LONGEST_DIRECTION || value.iter().any(|byte| matches!(byte, b'/' | b'.' | b'_' | b'@'))
+    };
+    tool.get(..4).is_some_and(|verb| verb.eq_ignore_ascii_case("move"))
+        && fields(canonical).all(|(_, value)| value.first() != Some(&b'"') || !is_name(value))
+}
+
+/// Whether a debugger is told to go on: each step stands somewhere else, although it is the same command.
+pub(crate) fn steps_on(canonical: &[u8]) -> bool {
+    command_and_action(canonical).0.is_some_and(|command| STEPS.contains(&command))
+}
+
+/// Where one may go, as a value in canonical JSON.
+const DIRECTIONS: &[&[u8]] = &[
+    b"\"left\"", b"\"right\"", b"\"up\"", b"\"down\"", b"\"north\"", b"\"south\"", b"\"east\"", b"\"west\"",
+    b"\"forward\"", b"\"back\"",
+];
+
+/// How debuggers are told to go on, as a value in canonical JSON.
+const STEPS: &[&[u8]] = &[
+    b"\"s\"", b"\"si\"", b"\"step\"", b"\"stepi\"", b"\"n\"", b"\"ni\"", b"\"next\"", b"\"nexti\"", b"\"c\"",
+    b"\"continue\"",
+];
+
+/// As long as "backwards" in quotes.
+const LONGEST_DIRECTION: usize = 12;
 
 fn is_shell(says: NameSays) -> bool {
     says.has(Word::Shell) || (says.has(Word::Run) && says.has(Word::Command))

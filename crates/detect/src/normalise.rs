@@ -59,6 +59,8 @@ const RULES: &[Rule] = &[
     // Clock times: three parts, or two with a half of the day; `12:30` alone may be a line and a column.
     rule(r"\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?: ?[AaPp][Mm])?\b", b"<time>"),
     rule(r"\b\d{1,2}:\d{2} ?[AaPp][Mm]\b", b"<time>"),
+    // The status line of tmux.
+    rule(r"\b\d{2}:\d{2} \d{2}-[A-Z][a-z]{2}-\d{2}\b", b"<time>"),
     // Durations.
     rule(r"\b(?:\d+(?:\.\d+)?(?:ns|us|\xc2\xb5s|\xce\xbcs|ms|secs?|s|mins?|m|hrs?|h))+\b", b"<duration>"),
     rule(
@@ -68,6 +70,7 @@ const RULES: &[Rule] = &[
     // Identifiers that are drawn anew each time.
     rule(r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b", b"<uuid>"),
     rule(r"\b0x[0-9A-Fa-f]{6,16}\b", b"<address>"),
+    rule(r#"\b(?:[Rr]equest[ _-]?[Ii][Dd]|Ray ID)"? ?[=:] ?"?[A-Za-z0-9_-]{8,64}"#, b"<request>"),
     rule(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess [Ii][Dd])(?:"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
     // Of few digits it may be the third of ten.
     rule(r#"\b[Pp]rocess(?:"? ?[=:#] ?| )\d{4,7}\b"#, b"<pid>"),
@@ -86,7 +89,15 @@ const RULES: &[Rule] = &[
         r"\b(?:[Ss]teps|[Tt]urns|[Rr]ounds|[Aa]ttempts|[Ii]nteractions|[Tt]okens) (?:left|remaining): ?\d+|\b[Rr]emaining (?:steps|turns|rounds|attempts|tokens): ?\d+",
         b"<budget>",
     ),
-    rule(r"\b[Tt]urn \d+ ?(?:of|/) ?\d+\b|\b[Cc]ost(?: so far)?: ?\$\d+(?:\.\d+)?", b"<budget>"),
+    rule(
+        r"\b[Tt]urn \d+ ?(?:of|/) ?\d+\b|\b[Cc]ost(?: so far)?: ?\$\d+(?:\.\d+)?(?: message, \$\d+(?:\.\d+)? session)?",
+        b"<budget>",
+    ),
+    // What was used of it.
+    rule(
+        r"\b[Tt]okens: \d[\d.,]*k? sent(?:, \d[\d.,]*k? cache (?:write|hit))*, \d[\d.,]*k? received|\b[Tt]okens used: ?\d[\d.,]*k?",
+        b"<budget>",
+    ),
     // A field, or a count, of errors that holds none.
     rule(
         r#"\b(?:[Ee]rrors?|[Ff]ailed|[Ff]ailures?|[Ee]xceptions?)(?: [a-z]{1,16})?\\?["']? ?[:=] ?(?:\\?"\\?"|''|\[\]|\(none\)|(?:null|[Nn]one|false|0)\b)"#,
@@ -341,6 +352,14 @@ mod tests {
         folds("You have 5 steps left and 2 chances left.", "You have 4 steps left and 1 chances left.");
         folds("Remaining turns: 9", "Remaining turns: 8");
         folds("[Turn 3 of 10, cost so far: $0.12]", "[Turn 4 of 10, cost so far: $0.31]");
+        folds("Tokens: 6.3k sent, 2.0k received.", "Tokens: 10k sent, 7.5k cache hit, 972 received.");
+        folds("Cost: $0.02 message, $0.10 session.", "Cost: $0.0031 message, $1.10 session.");
+        folds("Tokens used: 12,345", "tokens used: 98");
+        folds("host 12:00 18-Nov-26", "host 09:41 19-Nov-26");
+        folds("\"request_id\": \"req_011CT9xw\"", "\"request_id\": \"req_9Zk2mm0a\"");
+        folds("Ray ID: 8f3a2c1b4d50e6f7", "Ray ID: 9a0b1c2d3e4f5a6b");
+        keeps("request a cup of tea", "request a pot of tea");
+        keeps("Tokens: 3 sent to Ada", "Tokens: 4 sent to Ada");
         keeps("3 files left", "2 files left");
         keeps("Step 3 of 10: COPY", "Step 4 of 10: COPY");
     }
@@ -503,6 +522,12 @@ mod tests {
         "Turns left: 4",
         "turn 3 of 10",
         "Cost so far: $0.12",
+        "Tokens: 6.3k sent, 2.0k received.",
+        "Cost: $0.02 message, $0.10 session",
+        "tokens used: 98",
+        "12:00 18-Nov-26",
+        "request_id\": \"req_011CT9xw\"",
+        "Ray ID: 8f3a2c1b4d50e6f7",
         "cost",
         "error\": \"\"",
         "Failed jobs: 0",

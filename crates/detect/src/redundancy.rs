@@ -118,7 +118,9 @@ impl Redundancy {
         match print.form {
             Form::Outside => {
                 self.told = None;
-                if !self.window.has_heard(&print) {
+                let heard = self.window.has_heard(&print);
+                self.window.ask_again(heard);
+                if !heard {
                     self.window.start_afresh(index);
                 }
                 self.window.push(print, self.rules.window());
@@ -133,7 +135,8 @@ impl Redundancy {
                 // What answers a text comes from outside.
                 let reply =
                     (print.form == Form::Text && print.outcome.result != 0).then_some(print.outcome.result);
-                let heard = reply.is_some_and(|reply| !self.window.has_reply(reply));
+                let is_news = |reply| !self.window.has_reply(reply) && !self.window.is_only_refusal(&print);
+                let heard = reply.is_some_and(is_news);
                 self.window.push(print, self.rules.window());
                 self.acted = true;
                 if heard {
@@ -270,7 +273,7 @@ impl Redundancy {
             };
             findings.push(sighting.into_finding(step, print.index));
         }
-        print.outcome.facts.in_progress |= looks_after_a_wait(window, print);
+        print.outcome.facts.in_progress |= looks_after_a_wait(window, print) || window.is_asked_again(print);
         print.again = window.has_call(print);
         print.news = !print.again && is_answered_well(print);
         print.fresh_write = changes_something(window, print);
@@ -399,13 +402,19 @@ fn is_answered_well(print: &Print) -> bool {
 }
 
 /// Whether a step changed something by a call that had not been made before: a known write, or one whose effect is
-/// not known. Moving to another place changes what is seen from there each time, unless it tells at length what the
-/// same move has told before.
+/// not known. A command that changes something and is answered in a new way has done it once more. Moving to another
+/// place changes what is seen from there each time, unless it tells at length what the same move has told before.
 fn changes_something(window: &Window, print: &Print) -> bool {
     let facts = print.outcome.facts;
     let may_write = matches!(print.does.effect, Some(Effect::Write) | None);
     let been_there = || !facts.brief && window.has_step(print);
-    (print.news && may_write) || (print.does.moves && !facts.failed && !been_there())
+    let goes_on = || {
+        let command = print.does.command && print.is_write() && is_answered_well(print);
+        command && !facts.empty && !facts.acknowledged && !window.has_step(print)
+    };
+    (print.news && may_write)
+        || (print.again && goes_on())
+        || (print.does.moves && !facts.failed && !been_there())
 }
 
 /// A call that would be one more redundant repeat.

@@ -115,6 +115,7 @@ impl<'a> Segment<'a> {
             | b"gcloud" => service_verb(verb, next),
             b"sleep" | b"watch" | b"jobs" | b"nvidia-smi" | b"qstat" => Verb::Wait,
             b"cd" | b"pushd" | b"popd" => Verb::Move,
+            b"curl" | b"wget" | b"http" | b"nc" | b"ping" | b"pg_isready" | b"telnet" => Verb::Ask,
             _ if TESTERS.contains(&verb) => Verb::Test,
             // A program of the project's own, whatever it is called.
             _ if self.words[0].starts_with(b"./") => Verb::Unknown,
@@ -133,6 +134,8 @@ enum Verb {
     Write,
     Wait,
     Move,
+    /// Asks something outside: as a rule it changes nothing there, but it may.
+    Ask,
     Unknown,
 }
 
@@ -221,6 +224,7 @@ struct Summary {
     test: bool,
     wait: bool,
     moved: bool,
+    ask: bool,
     unknown: bool,
 }
 
@@ -233,14 +237,17 @@ impl Summary {
             Verb::Write => self.write = true,
             Verb::Wait => self.wait = true,
             Verb::Move => self.moved = true,
+            Verb::Ask => self.ask = true,
             Verb::Unknown => self.unknown = true,
         }
     }
 
     fn facts(&self) -> CommandFacts {
+        // Who waits before asking waits for what is asked about.
+        let unknown = self.unknown || (self.ask && !self.wait);
         let effect = if self.write {
             Some(Effect::Write)
-        } else if self.unknown {
+        } else if unknown {
             None
         } else if self.wait {
             Some(Effect::Poll)
@@ -249,8 +256,8 @@ impl Summary {
         } else {
             None
         };
-        let moves = self.moved && !self.write && !self.unknown && !self.read && !self.test && !self.wait;
-        CommandFacts { effect, moves, broad: self.test || self.unknown }
+        let moves = self.moved && !self.write && !unknown && !self.read && !self.test && !self.wait;
+        CommandFacts { effect, moves, broad: self.test || unknown }
     }
 }
 
@@ -393,6 +400,14 @@ mod tests {
         {
             effect(command, Some(Effect::Poll));
         }
+    }
+
+    #[test]
+    fn asking_after_a_wait_is_a_poll() {
+        effect("sleep 5; curl -s localhost:8080/health", Some(Effect::Poll));
+        effect("curl -s localhost:8080/health", None);
+        effect("sleep 5; curl -s localhost:8080/health > out.txt", Some(Effect::Write));
+        effect("sleep 5; ./deploy", None);
     }
 
     #[test]

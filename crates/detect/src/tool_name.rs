@@ -22,7 +22,7 @@ pub(crate) enum Word {
     Notes,
     /// It waits, or asks how far something is.
     Poll,
-    /// It moves through pages or a screen.
+    /// It moves through pages, a screen or a world.
     Move,
     /// It looks.
     Read,
@@ -111,9 +111,9 @@ fn meaning(word: &[u8]) -> u16 {
             bit(Word::Poll)
         }
         b"scroll" | b"click" | b"press" | b"next" | b"back" | b"previous" | b"goto" | b"navigate"
-        | b"hover" | b"tap" | b"swipe" | b"drag" | b"key" | b"keyboard" | b"mouse" | b"page" => {
-            bit(Word::Move)
-        }
+        | b"hover" | b"tap" | b"swipe" | b"drag" | b"key" | b"keyboard" | b"keypress" | b"mouse"
+        | b"page" | b"walk" | b"turn" | b"rotate" | b"jump" | b"forward" | b"backward" | b"dig" | b"mine"
+        | b"craft" | b"harvest" | b"attack" | b"eat" | b"equip" => bit(Word::Move),
         b"read" | b"view" | b"open" | b"cat" | b"get" | b"list" | b"ls" | b"show" | b"search" | b"find"
         | b"grep" | b"glob" | b"fetch" | b"lookup" | b"describe" | b"inspect" | b"browse" | b"visit"
         | b"look" | b"check" | b"count" | b"head" | b"tail" | b"tree" | b"stat" | b"retrieve" | b"load"

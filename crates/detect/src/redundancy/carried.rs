@@ -93,18 +93,20 @@ impl Saved for Finding {
 }
 
 /// The names of all rules.
-const RULES: [&str; 30] = [
+const RULES: [&str; 32] = [
     "aside_row",
     "alike_words",
     "blind_cycle",
     "canned_reply",
     "chant",
+    "counting_on",
     "cycle",
     "failing_despite_writes",
     "failing_everywhere",
     "failing_poll",
     "failing_repeat",
     "failing_row",
+    "few_words",
     "final_poll",
     "move",
     "near_failing",

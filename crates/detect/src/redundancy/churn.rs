@@ -16,12 +16,16 @@ const NEAR_FAILING: Rule = Rule::new("near_failing", Kind::Churn, 2, 3);
 const FAILING: Rule = Rule::new("failing_row", Kind::Churn, 3, 4);
 /// Any calls of one tool that the environment refuses in the very same words: what is broken is the tool.
 const TOOL_DOWN: Rule = Rule::new("tool_down", Kind::Churn, 3, 3);
+/// One number after the other, each refused: who tries them all has to go on for longer than who varies a call.
+const COUNTING: Rule = Rule::new("counting_on", Kind::Churn, 6, 10);
 /// The same failure from whatever tool.
 const ANY_TOOL: Rule = Rule::new("failing_everywhere", Kind::Churn, 4, 5);
 /// Near-equal questions with one answer.
 const ONE_ANSWER: Rule = Rule::new("one_answer", Kind::Churn, 3, 4);
 /// Whatever is asked, one answer that tells something.
 const WHATEVER_ASKED: Rule = Rule::new("whatever_asked", Kind::Churn, 4, 6);
+/// An answer in a few words may be right for many questions.
+const FEW_WORDS: Rule = Rule::new("few_words", Kind::Churn, 6, 10);
 /// Nearly the same change once more, with nothing to show for it.
 const SAME_CHANGE: Rule = Rule::new("same_change", Kind::Churn, 3, 4);
 /// Fewer words than this are alike by chance.
@@ -89,13 +93,16 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
             () => Sight::Other,
         },
     );
+    let by_tool = || identity(now.tool, now.outcome.class.into());
+    if counts_on(window, now) {
+        return COUNTING.sight(by_tool, now, row);
+    }
     let any = occurrences(
         attempts(window, now),
         now,
         |print| changes_failure(print, now),
         |print| Sight::same_if(same_failure(print, now)),
     );
-    let by_tool = || identity(now.tool, now.outcome.class.into());
     let near = NEAR_FAILING.sight(by_tool, now, near);
     let row = FAILING.sight(by_tool, now, row);
     let any = ANY_TOOL.sight(|| identity(0, now.outcome.class.into()), now, any);
@@ -168,7 +175,15 @@ pub(super) fn whatever_asked(window: &Window, now: &Print) -> Option<Sighting> {
         // The same question again is a repeat, and none of many.
         if print.outcome.answers_as(&now.outcome) { Sight::same_if(!print.again) } else { Sight::Other }
     });
-    WHATEVER_ASKED.sight(|| identity(now.tool, now.outcome.result), now, steps)
+    // A few words may be right for many things, unless it is one thing that is asked about in many ways.
+    let last = recent(window, now).find(|print| print.tool == now.tool);
+    let is_one = |print: &Print| {
+        window.vocabulary.likeness(&print.words, &now.words) >= 0.5
+            && same_names(window, print, now)
+            && !print.does.places.apart_from(&now.does.places)
+    };
+    let rule = if facts.brief && !last.is_some_and(is_one) { FEW_WORDS } else { WHATEVER_ASKED };
+    rule.sight(|| identity(now.tool, now.outcome.result), now, steps)
 }
 
 /// Nearly the same written to the same place, or run, in a row: a change that nothing looks at is none.
@@ -327,6 +342,20 @@ fn recent<'a>(window: &'a Window, now: &Print) -> impl Iterator<Item = &'a Print
 fn same_failure(print: &Print, now: &Print) -> bool {
     let is_other_report = now.outcome.facts.tallied && print.does.places.apart_from(&now.does.places);
     print.failed_for_good() && print.outcome.class == now.outcome.class && !is_other_report
+}
+
+/// Whether a call is the last one of its tool with the next number in one place, and is told no in one short line: an
+/// attempt at each of many, as a key or a door. A call that says plainly that it failed was none, and
+/// neither is an edit that does not fit.
+fn counts_on(window: &Window, now: &Print) -> bool {
+    let facts = now.outcome.facts;
+    let tries = facts.brief && now.outcome.lines == 0 && !facts.failed_plainly && !now.is_write();
+    let last = || window.earlier(now).find(|print| print.form == Form::Call && print.tool == now.tool);
+    let steps_on = |print: &Print| {
+        let mut apart = print.numbers.iter().zip(now.numbers).filter(|(a, b)| *a != b);
+        matches!((apart.next(), apart.next()), (Some((a, b)), None) if a.abs_diff(b) == 1)
+    };
+    tries && last().is_some_and(|print| print.shape == now.shape && steps_on(print))
 }
 
 /// Whether two calls name the same numbers, people and things: "page 3" is not "page 4".

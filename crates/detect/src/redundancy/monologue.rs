@@ -21,7 +21,8 @@ const MIN_WORDS: u32 = 4;
 
 /// One speaker says the same again, and nothing new came from outside.
 pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
-    if now.form != Form::Text || window.vocabulary.count(&now.words) == 0 {
+    let reports = now.outcome.facts.in_progress && now.outcome.result == 0;
+    if now.form != Form::Text || reports || window.vocabulary.count(&now.words) == 0 {
         return None;
     }
     let texts = || window.earlier(now).take(REACH).filter(|print| !print.narrates);
@@ -96,7 +97,7 @@ fn speaks_alike(window: &Window, print: &Print, now: &Print, alike: f32) -> bool
     print.form == Form::Text
         && print.speaker == now.speaker
         && window.vocabulary.count(&now.words) >= MIN_WORDS
-        && (!now.carries_code || window.was_answered_since(print))
+        && (!now.carries_code || window.was_answered_since(print) || print.failed_for_good())
         && window.vocabulary.likeness(&print.words, &now.words) >= alike
         && window.vocabulary.likeness_of_names(&print.words, &now.words) >= 0.5
 }

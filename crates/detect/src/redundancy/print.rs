@@ -2,7 +2,7 @@
 
 use crate::args::numbers;
 use crate::config::Effect;
-use crate::effect::CallFacts;
+use crate::effect::{CallFacts, steps_on};
 use crate::fingerprint::{Fingerprint, with_call};
 use crate::normalise::Normaliser;
 use crate::outcome::{Outcome, TERSE};
@@ -107,8 +107,16 @@ fn has(text: &[u8], part: &[u8]) -> bool {
 /// next, and to try what it refuses is how a server is tested.
 fn is_servers_answer(step: &Step<'_>) -> bool {
     let body = step.result.unwrap_or_default().trim_start();
-    let refuses = ["{\"error", "{\"message\"", "{\"detail\""].iter().any(|start| body.starts_with(start));
-    refuses && step.status != Some(Status::Failure)
+    let is_body = body.starts_with(['{', '<']) || body.starts_with("HTTP/");
+    is_body && step.status != Some(Status::Failure)
+}
+
+/// Whether a time-out is that of a browser which waited for something on its page.
+fn waits_for_an_element(step: &Step<'_>) -> bool {
+    let result = step.result.unwrap_or_default().as_bytes();
+    ["waiting for locator", "waiting for selector", "waiting for element", "intercepts pointer events"]
+        .iter()
+        .any(|sign| has(result, sign.as_bytes()))
 }
 
 /// A harness that tells the time with each result says nothing new by that, so what changes on every run is folded in
@@ -174,10 +182,18 @@ impl Print {
                 // What was sent to the background on purpose does not hang.
                 let facts = &mut print.outcome.facts;
                 facts.put_aside = facts.put_aside && !has(canonical, b"\"run_in_background\":true");
+                // Addresses tell where a debugger stands.
+                if print.does.moves && steps_on(canonical) {
+                    let said = step.result.unwrap_or_default().as_bytes();
+                    print.outcome.result = Fingerprint::of_bytes(b"result", said).short();
+                    print.outcome.lines = 0;
+                }
                 is_servers = facts.failed && has(canonical, b"curl ") && is_servers_answer(step);
             });
-            // What a reader brings may talk about failures of others. A few words about trouble that passes are its own.
+            // What cannot be clicked is no trouble with the network: it does not pass by itself.
             let facts = &mut print.outcome.facts;
+            facts.transient = facts.transient && !waits_for_an_element(step);
+            // What a reader brings may talk about failures of others. A few words about trouble that passes are its own.
             let is_own = facts.failed_plainly || (facts.transient && facts.brief);
             let reads = print.does.effect == Some(Effect::Read) && !print.does.broad;
             if facts.failed && ((reads && !is_own) || (is_servers && !facts.transient)) {

@@ -1,5 +1,6 @@
 //! The same call again: `repeat`, `failing_repeat`, `stale_poll`, `unknown_tool`, and `retry`, which is none.
 
+use crate::config::Effect;
 use crate::finding::{Kind, Severity};
 use crate::fingerprint::Fingerprint;
 use crate::redundancy::print::{Form, Print};
@@ -26,10 +27,13 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
     if now.form != Form::Call || !now.again || now.outcome.facts.transient || now.outcome.facts.unknown_tool {
         return None;
     }
+    let acts = is_bare_action(window, now);
     let steps = occurrences(
         window.earlier(now),
         now,
-        |print| print.may_change(now) && !print.is_variation_of(now),
+        |print| {
+            (print.may_change(now) && !print.is_variation_of(now)) || (acts && window.shows_a_change(print))
+        },
         |print| match same_or_other(print, now) {
             Sight::Other if leaves_the_same(window, now) => Sight::Same,
             sight => sight,
@@ -54,6 +58,14 @@ fn leaves_the_same(window: &Window, now: &Print) -> bool {
     now.is_write() && !now.does.command && puts_a_text && !now.outcome.facts.failed
 }
 
+/// Whether a call does something and tells no more than that: a click, a key, a motor. What it brought about is seen by
+/// looking.
+fn is_bare_action(window: &Window, now: &Print) -> bool {
+    let facts = now.outcome.facts;
+    let may_act = !matches!(now.does.effect, Some(Effect::Read | Effect::Poll));
+    may_act && facts.brief && !facts.failed && !now.does.command && !leaves_the_same(window, now)
+}
+
 /// The same call with the same class of error, however its words differ.
 pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
     if now.form != Form::Call || !now.again || !now.failed_for_good() || now.outcome.facts.unknown_tool {
@@ -74,8 +86,10 @@ pub(super) fn failing_repeat(window: &Window, now: &Print) -> Option<Sighting> {
     if steady.as_ref().is_some_and(|sighting| sighting.severity == Severity::Loop) {
         return steady;
     }
-    // To the letter the same failure again and again, in spite of what was done in between: it does not help.
-    let steps = occurrences(earlier_calls(window, now), now, |_| false, |print| same_or_other(print, now));
+    // To the letter the same failure again and again, in spite of what was done in between: it does not help. A command
+    // that is answered anew each time walks through something (a bisection): what fails is another thing each time.
+    let walks = |print: &Print| print.again && print.fresh_write && print.does.command;
+    let steps = occurrences(earlier_calls(window, now), now, walks, |print| same_or_other(print, now));
     let rule = if now.is_waiting() { FAILING_POLL } else { DESPITE_WRITES };
     let despite = rule.sight(|| identity_of_call(now), now, steps);
     Sighting::strongest([steady, despite].into_iter().flatten())

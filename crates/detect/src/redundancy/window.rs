@@ -14,9 +14,11 @@ pub(super) struct Window {
     pub(super) vocabulary: Vocabulary,
     /// Steps before this index stand behind new words from outside: only failures still count.
     fresh_from: usize,
+    /// The last words from outside ask for a new look.
+    asked_again: bool,
 }
 
-saved!(Window { prints, vocabulary, fresh_from });
+saved!(Window { prints, vocabulary, fresh_from, asked_again });
 
 impl Window {
     pub(super) fn push(&mut self, print: Print, capacity: usize) {
@@ -56,6 +58,23 @@ impl Window {
         self.prints.iter().any(|print| print.form == Form::Outside && print.call == words.call)
     }
 
+    /// Takes note of whether these words ask for a new look: they had come before, and the agent has looked at something
+    /// and reported since the last words.
+    pub(super) fn ask_again(&mut self, heard: bool) {
+        let looked_and_reported = {
+            let mut turn = self.newest_first().take_while(|print| print.form != Form::Outside);
+            let reported = turn.next().is_some_and(|print| print.form == Form::Text);
+            reported && turn.any(|print| print.form == Form::Call)
+        };
+        self.asked_again = heard && looked_and_reported;
+    }
+
+    /// Whether a step belongs to the answer to such words: whoever asks the same again wants to know how it is now.
+    pub(super) fn is_asked_again(&self, now: &Print) -> bool {
+        let mut turn = self.newest_first().take_while(|print| print.form != Form::Outside);
+        self.asked_again && (now.form == Form::Call || turn.any(|print| print.form == Form::Call))
+    }
+
     /// Whether anything came from outside after a step. No count crosses new words, so where a count asks, these are
     /// words that had come before.
     pub(super) fn was_answered_since(&self, step: &Print) -> bool {
@@ -82,6 +101,14 @@ impl Window {
         self.prints.iter().any(|print| print.form == Form::Text && print.outcome.result == reply)
     }
 
+    /// Whether a text was refused, and no text was refused in another way since new words came: a refusal says no more
+    /// than that what was said will not do.
+    pub(super) fn is_only_refusal(&self, text: &Print) -> bool {
+        let refusals =
+            || self.earlier(text).filter(|print| print.form == Form::Text && print.failed_for_good());
+        text.failed_for_good() && refusals().all(|print| print.outcome.class == text.outcome.class)
+    }
+
     /// Whether a call stands in an earlier round.
     pub(super) fn has_call(&self, now: &Print) -> bool {
         self.prints.iter().any(|print| print.round != now.round && print.call == now.call)
@@ -90,6 +117,16 @@ impl Window {
     /// Whether a call stands in an earlier round with the same result.
     pub(super) fn has_step(&self, now: &Print) -> bool {
         self.prints.iter().any(|print| print.round != now.round && print.equals(now))
+    }
+
+    /// Whether a step asked what had been asked before, and was told something new.
+    pub(super) fn shows_a_change(&self, look: &Print) -> bool {
+        let before = || self.prints.iter().take_while(|print| print.index < look.index);
+        look.again
+            && look.outcome.result != 0
+            && !look.outcome.facts.failed
+            && before().any(|print| print.call == look.call)
+            && !before().any(|print| print.equals(look))
     }
 
     /// Whether the agent called a tool in its last round.
@@ -158,5 +195,6 @@ impl Window {
         self.prints.clear();
         self.vocabulary.clear();
         self.fresh_from = 0;
+        self.asked_again = false;
     }
 }

@@ -235,7 +235,8 @@ fn different_questions_with_one_answer_are_work() {
 
 #[test]
 fn one_answer_at_length_to_whatever_is_asked_is_churn() {
-    let page = "Please log in to go on. Forgot your password? Ask your administrator.";
+    let page = "Please log in to go on. Your session has ended, so that your name and your password are asked for again. \
+                Forgot your password? Ask your administrator.";
     let ask = |n: usize| {
         let topic = ["tides", "wool", "brass", "moss", "ferries", "granite"][n];
         call("fetch_url", &format!("{{\"url\":\"https://docs.example.com/{topic}\"}}"), page)

@@ -394,3 +394,21 @@ fn an_agent_that_gets_the_same_words_from_another_agent_is_not_listened_to() {
         .collect();
     assert!(findings(&chaired).iter().all(|found| found.rule != "canned_reply"), "each has a turn");
 }
+
+#[test]
+fn who_says_for_the_third_time_what_was_refused_twice_does_not_listen() {
+    let plan = "1. Define the data.\n2. Draw the chart.\n```js\nconst chart = draw(data);\n```";
+    let told = |spent: &str, reply: &str| Line {
+        result: Some(format!("Tokens: {spent} sent, 2.0k received.\n{reply}")),
+        ..says(plan)
+    };
+    let refused = |spent| told(spent, "The answer did not conform to the edit format.");
+    let run = [user("Plan a chart, then write it."), refused("6.3k"), refused("10k"), refused("14k")];
+    assert_eq!(loops(&run), [Kind::Monologue]);
+    let mut other = run.clone();
+    other[2] = told("10k", "Error: the file chart.js is not in the chat.");
+    assert_ne!(verdict(&other), Some(Severity::Loop), "another refusal is news");
+    let mut asked = run;
+    asked[2] = told("10k", "Now the same for the second page, please.");
+    assert_ne!(verdict(&asked), Some(Severity::Loop), "another request is news");
+}

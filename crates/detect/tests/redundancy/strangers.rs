@@ -1,9 +1,13 @@
 //! Forms of other agents: text worlds, debuggers, browsers, orchestrators, testers of servers. For each rule a run that
 //! shows it, and one that must stay quiet.
 
-use loopbreaker::{Kind, Severity};
+use loopbreaker::{Kind, Severity, Status};
 
-use crate::script::{Line, call, edit, loops, says, sh, times, verdict, write};
+use crate::script::{Line, call, edit, loops, says, sh, times, user, verdict, write};
+
+fn fails(line: Line) -> Line {
+    line.status(Status::Failure)
+}
 
 fn act(action: &str, result: &str) -> Line {
     call("act", &format!("{{\"action\":{action:?}}}"), result)
@@ -238,4 +242,166 @@ fn a_command_that_is_called_in_the_wrong_way_is_not_helped_by_what_is_done_in_be
     let other = |rest: &str| sh(&format!("make -s all {rest}"), "error: main.c does not compile");
     let mended = [other(""), write("main.c", "a"), other("-k"), write("main.c", "b"), other("-j")];
     assert_ne!(verdict(&mended), Some(Severity::Loop));
+}
+
+#[test]
+fn a_command_that_is_answered_anew_each_time_changes_what_the_others_see() {
+    let test = || fails(sh("cargo test -q regression", "test result: FAILED. 0 passed; 1 failed"));
+    let bad = |left: usize| sh("git bisect bad", &format!("Bisecting: {left} revisions to test after this"));
+    let bisect: Vec<_> = [64, 32, 16, 8, 4, 2].iter().flat_map(|left| [test(), bad(*left)]).collect();
+    assert_ne!(verdict(&bisect), Some(Severity::Loop));
+    let over: Vec<_> = (0..4).flat_map(|_| [test(), bad(0)]).collect();
+    assert_eq!(verdict(&over), Some(Severity::Loop), "the same answer is no new one");
+}
+
+#[test]
+fn asking_after_a_wait_is_waiting_whatever_asks() {
+    let health =
+        |wait: &str| sh(&format!("{wait}curl -s -o /dev/null -w '%{{http_code}}' localhost:8080"), "000");
+    assert_eq!(verdict(&times(6, &[health("sleep 5; ")])), None);
+    assert_eq!(loops(&times(3, &[health("")])), [Kind::Repeat]);
+}
+
+#[test]
+fn what_is_done_in_a_world_is_answered_in_the_same_words_each_time() {
+    let dig = |shows: &str| call("dig", r#"{"block":"stone"}"#, shows);
+    assert_ne!(verdict(&times(5, &[dig("Dug 1 stone.")])), Some(Severity::Loop));
+    assert_eq!(loops(&times(6, &[dig("Dug 1 stone.")])), [Kind::Repeat]);
+}
+
+#[test]
+fn what_cannot_be_clicked_is_no_trouble_that_passes() {
+    let click = |log: &str| {
+        let said = format!("Error: click: Timeout 5000ms exceeded.\n{log}");
+        call("browser_click", r#"{"element":"Accept","ref":"e12"}"#, &said)
+    };
+    let hidden = click("  - waiting for locator('aria-ref=e12')\n  - element is not visible");
+    assert_eq!(loops(&times(3, &[hidden])), [Kind::FailingRepeat]);
+    assert_ne!(verdict(&times(6, &[click("the server did not answer")])), Some(Severity::Loop));
+}
+
+#[test]
+fn a_screen_with_a_clock_in_its_status_line_is_the_same_screen() {
+    let screen = |text: &str, clock: &str| {
+        let shown = format!("$ sudo apt update\n{text}\n[main] 0:bash* \"host\" {clock} 18-Nov-26");
+        call("send_keys", r#"{"keys":"sudo apt update\n"}"#, &shown)
+    };
+    let asks = ["12:00", "12:01", "12:03"].map(|clock| screen("[sudo] password for agent:", clock));
+    assert_eq!(loops(&asks), [Kind::Repeat]);
+    let goes_on = ["12:00", "12:01", "12:03"].map(|clock| screen(&format!("Hit:{}", &clock[4..]), clock));
+    assert_eq!(verdict(&goes_on), None);
+}
+
+#[test]
+fn an_error_in_the_wrapping_of_a_harness_is_one() {
+    let edit = |new: &str, said: &str| {
+        call(
+            "Edit",
+            &format!(
+                "{{\"file_path\":\"a.ts\",\"old_string\":\"return x\",\"new_string\":\"return {new}\"}}"
+            ),
+            said,
+        )
+    };
+    let refused = "<tool_use_error>Found 4 matches of the string to replace, but replace_all is false.</tool_use_error>";
+    assert_eq!(loops(&["x + 1", "x + 2", "x + 3"].map(|new| edit(new, refused))), [Kind::Churn]);
+    let done = ["x + 1", "x + 2", "x + 3"].map(|new| edit(new, "The file a.ts has been updated."));
+    assert_ne!(verdict(&done), Some(Severity::Loop));
+}
+
+#[test]
+fn who_tries_one_number_after_the_other_goes_on_for_longer() {
+    let key = |number: usize, said: &str| sh(&format!("./open --key {number}"), said);
+    let found: Vec<_> = (10..18).map(|n| key(n, if n == 17 { "It opens." } else { "wrong key" })).collect();
+    assert_ne!(verdict(&found), Some(Severity::Loop));
+    let never: Vec<_> = (10..22).map(|n| key(n, "wrong key")).collect();
+    assert_eq!(loops(&never), [Kind::Churn]);
+    let varied = [7, 40, 7000].map(|n| key(n, "wrong key"));
+    assert_eq!(verdict(&varied), Some(Severity::Loop), "guesses at random are no count");
+    let edits = [1, 2, 3].map(|n| {
+        let args = format!("{{\"path\":\"a.py\",\"old\":\"return x\",\"new\":\"return x + {n}\"}}");
+        call("edit_file", &args, "Verification failed: those lines are not there.")
+    });
+    assert_eq!(verdict(&edits), Some(Severity::Loop), "what does not fit does not fit with another number");
+}
+
+#[test]
+fn a_page_that_a_server_sends_is_no_failure_of_the_tool_that_asks() {
+    let inject = |id: &str, said: &str| sh(&format!("curl -s 'http://t/item?id={id}'"), said);
+    let ids = ["1'", "1 or 1=1", "1;--", "1 union select 1", "1 union select 1,2"];
+    assert_ne!(verdict(&ids.map(|id| inject(id, "<html>Item not found</html>"))), Some(Severity::Loop));
+    assert_eq!(verdict(&ids.map(|id| inject(id, "bash: curl: command not found"))), Some(Severity::Loop));
+}
+
+#[test]
+fn a_few_words_answer_many_questions() {
+    let channel =
+        |name: &str, said: &str| call("list_messages", &format!("{{\"channel\":\"{name}\"}}"), said);
+    let names = ["ops", "dev", "sales", "support", "design", "legal", "press"];
+    let none = r#"{"messages":[],"has_more":false}"#;
+    assert_ne!(verdict(&names.map(|name| channel(name, none))), Some(Severity::Loop));
+    let more = ["law", "bar", "shop", "lab"].map(|name| channel(name, none));
+    let ever = [names.map(|name| channel(name, none)).to_vec(), more.to_vec()].concat();
+    assert_eq!(verdict(&ever), Some(Severity::Loop), "whatever is asked");
+    let passes = |name: &str| sh(&format!("pytest -q tests/test_{name}.py"), "....\n4 passed");
+    assert_ne!(verdict(&names.map(passes)), Some(Severity::Loop), "file by file");
+    let page = "Sign in to go on. Your session has ended, and you are asked to give your name and your password again. \
+                Whoever has none may ask an administrator for one.";
+    assert_eq!(verdict(&names.map(|name| channel(name, page))), Some(Severity::Loop));
+}
+
+#[test]
+fn a_look_that_changes_shows_that_an_action_does_something() {
+    let look = |x: usize| call("observe", "{}", &format!("A red block is at {x}, 2."));
+    let step = || call("move_arm", r#"{"dx":1,"dy":0}"#, "Moved.");
+    let plus = || call("adjust", r#"{"by":1}"#, "ok");
+    let moves: Vec<_> = (0..7).flat_map(|x| [look(x), step()]).collect();
+    assert_ne!(verdict(&moves), Some(Severity::Loop));
+    let adjusts: Vec<_> = (0..7).flat_map(|x| [look(x), plus()]).collect();
+    assert_ne!(verdict(&adjusts), Some(Severity::Loop));
+    let stuck: Vec<_> = (0..7).flat_map(|_| [look(0), plus()]).collect();
+    assert_eq!(verdict(&stuck), Some(Severity::Loop));
+}
+
+#[test]
+fn a_wait_is_a_wait_wherever_it_says_so() {
+    let act = |action: &str| call("computer", &format!("{{\"action\":\"{action}\",\"duration\":3}}"), "");
+    assert_eq!(verdict(&times(5, &[act("wait")])), None);
+    assert_eq!(loops(&times(3, &[act("zoom")])), [Kind::Repeat]);
+}
+
+#[test]
+fn who_is_asked_the_same_again_looks_again() {
+    let asked = || user("Heartbeat: check the inbox.");
+    let look = || call("check_inbox", "{}", "It holds three letters.");
+    let report = || says("There are three letters in it.");
+    assert_eq!(verdict(&times(6, &[asked(), look(), report()])), None);
+    let mut alone = vec![asked()];
+    alone.extend(times(3, &[look(), report()]));
+    assert_eq!(verdict(&alone), Some(Severity::Loop), "nobody has asked again");
+    assert_eq!(verdict(&times(4, &[asked(), look()])), Some(Severity::Loop), "nothing was reported");
+    assert_eq!(verdict(&times(4, &[asked(), report()])), Some(Severity::Loop), "nothing was looked at");
+}
+
+#[test]
+fn a_debugger_stands_somewhere_else_after_each_step() {
+    let step = |address: usize| {
+        call("gdb", r#"{"command":"si"}"#, &format!("0x0000555555555{address:03x} in main ()"))
+    };
+    assert_eq!(verdict(&(0x130..0x13c).map(step).collect::<Vec<_>>()), None);
+    assert_eq!(loops(&times(6, &[step(0x130)])), [Kind::Repeat], "it does not move");
+}
+
+#[test]
+fn what_has_not_come_yet_is_waited_for() {
+    let check = |said: &str| call("check_messages", "{}", said);
+    assert_eq!(verdict(&times(6, &[check("No new messages")])), None);
+    assert_eq!(loops(&times(3, &[check("2 messages: hello, bye")])), [Kind::Repeat]);
+}
+
+#[test]
+fn who_is_told_where_to_go_moves() {
+    let go = |action: &str| call("step", &format!("{{\"action\":\"{action}\"}}"), "ok");
+    assert_eq!(verdict(&times(3, &[go("left")])), None);
+    assert_eq!(loops(&times(3, &[go("reset")])), [Kind::Repeat]);
 }
