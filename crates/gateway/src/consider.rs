@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderValue};
-use loopbreaker::{Action, RequestCount, Step, Timestamp};
+use loopbreaker::{Action, RequestCount, Timestamp};
 use loopbreaker_budget::{Family, Tokens};
 use loopbreaker_config::{Dialect as Provider, Subject};
 use loopbreaker_dialect::{Dialect, Facts};
@@ -18,12 +18,14 @@ use loopbreaker_telemetry::{Check, Degraded, Part, Record, Resume, TraceContext}
 use crate::fleet::Asked;
 use crate::identical::Sent;
 use crate::identity::{Caller, Tenant};
-use crate::inspect::{Inspection, Reader};
+use crate::inspect::Inspection;
 use crate::journal::{Entry, Heard, Judged, Thought, Who};
 use crate::judge::{Judge, Past, Question, RETRY_AFTER_SECONDS};
 use crate::limits::{Charges, Estimate, Keys};
 use crate::loops::Ruled;
 use crate::pipeline::Worker;
+use crate::reading::{Reading, read_body};
+use crate::reminders::Ending;
 use crate::route::{is_streamed_by_path, model_in_path};
 use crate::sessions::{AfterRefusal, Located, RunName, SessionKey};
 use crate::settings::{Applied, Settings};
@@ -84,6 +86,8 @@ pub(crate) struct Case<'s> {
     pub(crate) is_let_go: bool,
     /// The loop state of a client that will name this answer instead of repeating what led to it.
     pub(crate) thread: Option<Box<Transcript>>,
+    /// The words behind its newest result, and whose session they were said in: what is answered was heard.
+    pub(crate) ending: Option<(u128, Ending)>,
     pub(crate) now: Timestamp,
     /// Time of day, for dates in the config.
     today: Timestamp,
@@ -262,6 +266,7 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         held_out: false,
         is_let_go: false,
         thread: None,
+        ending: None,
         now: shared.now(),
         today: today(),
     });
@@ -299,15 +304,23 @@ fn hear<'s>(
     caller: &Caller<'_>,
     case: &mut Case<'s>,
 ) {
-    read_body(shared, settings, looked, case, false);
+    read_body(shared, settings, looked, case, Reading::GoesOn);
     let named = caller.session(&case.facts).map(|name| named_session(shared, case.tenant.key, name));
     let owner = named.map_or(0, |key| key.0);
     if case.inspection.as_ref().is_some_and(|inspection| inspection.is_of_another(owner)) {
         // Another session has said the same: to this one all of it is new.
-        read_body(shared, settings, looked, case, true);
+        read_body(shared, settings, looked, case, Reading::Anew);
+    }
+    let has_moved = |inspection: &Inspection| {
+        let ending = inspection.ending.as_ref();
+        ending.is_some_and(|ending| shared.reminders.has_moved(owner, ending, &inspection.chain))
+    };
+    if case.inspection.as_ref().is_some_and(has_moved) {
+        read_body(shared, settings, looked, case, Reading::WithoutTheEnd);
     }
     if let Some(inspection) = &mut case.inspection {
         inspection.transcript.owner = Some(owner);
+        case.ending = inspection.ending.take().map(|ending| (owner, ending));
     }
     fault_injection(looked);
     case.whose = whose(shared, caller, named, case);
@@ -330,45 +343,6 @@ fn hear<'s>(
     };
     case.estimate = Estimate::of(bytes, &case.facts, cost);
     case.charges = Charges::of(&case.policies, &keys(looked, case, ""), case.estimate);
-}
-
-/// What does the body say, and what of it is new? From the start, where what is known of it is not to be used.
-fn read_body(shared: &Shared, settings: &Settings, looked: &Looked<'_>, case: &mut Case<'_>, anew: bool) {
-    let reader = Reader {
-        tenant: case.tenant.key,
-        rules: &settings.rules,
-        transcripts: &shared.transcripts,
-        reminders: &shared.reminders,
-        fingerprint: settings.counts_requests,
-        anew,
-    };
-    (case.heard, case.delta) = (Vec::new(), Delta::default());
-    let (heard, delta, is_kept) = (&mut case.heard, &mut case.delta, shared.journal().is_some());
-    let mut tell = |position: usize, step: &Step<'_>| {
-        if is_kept {
-            // Of a long transcript that is read for the first time, the newest steps are kept.
-            if heard.len() >= Heard::MAX_STEPS {
-                heard.drain(..Heard::MAX_STEPS / 2);
-            }
-            heard.push(Heard::of(position, step));
-        }
-        if settings.compares {
-            delta.take(step);
-        }
-    };
-    let read = looked.dialect.zip(looked.body).map(|(dialect, body)| reader.read(dialect, body, &mut tell));
-    match read {
-        Some(Ok(inspection)) => {
-            case.facts = Arc::clone(&inspection.facts);
-            case.model = case.facts.model.clone().or(case.model.take());
-            case.tip = inspection.transcript.tip;
-            case.position = inspection.transcript.loops.steps();
-            case.inspection = Some(inspection);
-        }
-        Some(Err(_)) => case.degraded.insert(Part::Body),
-        None if looked.dialect.is_some() => case.degraded.insert(Part::Body),
-        None => {}
-    }
 }
 
 /// What is thought of the request, read top to bottom.

@@ -81,6 +81,10 @@ impl Worker {
             None => with(200, "application/json", r#"{"decision":"allow"}"#),
         };
         add_verdict(response.headers_mut(), &case);
+        if let Some((owner, ending)) = case.ending.take().filter(|_| refused.is_none()) {
+            // Whoever asks here sends it by itself.
+            self.shared.reminders.remember(owner, &ending);
+        }
         if let Some(Ok(hint)) = case.verdict.hint.as_deref().map(header_text) {
             response.headers_mut().insert(HINT, hint);
         }

@@ -71,12 +71,33 @@ pub(crate) fn trailers_to_upstream(
     edited: bool,
 ) -> Option<HeaderMap> {
     let mut out = HeaderMap::new();
-    copy(trailers, &mut out, |name| is_ours(name) || (edited && is_of_the_body(name)));
+    copy(trailers, &mut out, |name| is_ours(name) || may_not_trail(name) || (edited && is_of_the_body(name)));
     let names: Vec<&str> = out.keys().map(HeaderName::as_str).collect();
     let announced = HeaderValue::from_str(&names.join(", ")).ok().filter(|_| !names.is_empty())?;
     headers.remove(CONTENT_LENGTH);
     headers.insert(TRAILER, announced);
     Some(out)
+}
+
+/// What says how a message is framed, where it goes, who sends it and what is in it comes before its body or not at all
+/// (RFC 9110 §6.5.1).
+fn may_not_trail(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "authorization"
+            | "content-encoding"
+            | "content-length"
+            | "content-range"
+            | "content-type"
+            | "cookie"
+            | "expect"
+            | "host"
+            | "max-forwards"
+            | "range"
+            | "trailer"
+            | "x-api-key"
+            | "x-goog-api-key"
+    )
 }
 
 /// Headers of an answer as the client gets them.

@@ -6,8 +6,8 @@ use loopbreaker::{Fingerprint, RedundancyRules, Saved, with_canonical};
 use loopbreaker_dialect::{Dialect, Facts, Mark, Message, Speaker, Unreadable, read_request};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::loops::{LoopState, Tell};
-use crate::reminders::Reminders;
+use crate::loops::{LoopState, Tail, Tell};
+use crate::reminders::Ending;
 use crate::transcripts::{Place, PrefixHash, Transcript, Transcripts};
 
 /// A body that was read.
@@ -27,6 +27,8 @@ pub(crate) struct Inspection {
     pub(crate) elsewhere: Option<u128>,
     /// The body's fingerprint, key order and white space aside.
     pub(crate) document: Option<[u8; 48]>,
+    /// The words behind the newest result, which may be a reminder.
+    pub(crate) ending: Option<Ending>,
 }
 
 /// What reading needs beside the body.
@@ -35,11 +37,12 @@ pub(crate) struct Reader<'s> {
     pub(crate) tenant: u128,
     pub(crate) rules: &'s RedundancyRules,
     pub(crate) transcripts: &'s Transcripts,
-    pub(crate) reminders: &'s Reminders,
     /// Whether the body's fingerprint is wanted: it costs about as much as all the rest.
     pub(crate) fingerprint: bool,
     /// Whether it is read from the start, whatever is known of it: that was another session's.
     pub(crate) anew: bool,
+    /// Whether the words behind the newest result stood at the end of an earlier request.
+    pub(crate) knows_the_end: bool,
 }
 
 impl Reader<'_> {
@@ -70,9 +73,10 @@ impl Reader<'_> {
         // An answer that is only begun has not been given: the model goes on with it, and the next request says how.
         let is_begun = messages.last().is_some_and(Message::is_begun_answer);
         let given = &messages[..messages.len() - usize::from(is_begun)];
+        let from = newest_result(given).filter(|_| thread.is_none());
+        let mut tail = Tail { from, is_old: self.knows_the_end, words: Vec::new() };
         if let Some(kept) = &mut kept {
-            let is_reminder = &self.is_reminder(kept.anchor, reading.messages);
-            kept.loops.hear(given, is_reminder, tell);
+            kept.loops.hear(given, &mut tail, tell);
         }
 
         let start = kept.as_ref().map(|kept| kept.tip).or(thread).unwrap_or(self.tenant);
@@ -80,7 +84,7 @@ impl Reader<'_> {
         let links = links(start, &spoken);
         let mut transcript = match kept {
             Some(kept) => kept,
-            None => self.taken_up(thread, &links, given, reading.messages, tell),
+            None => self.taken_up(thread, &links, given, &mut tail, tell),
         };
         let place = transcript.place.take();
         transcript.place = reading.mark.filter(|_| !is_begun).map(|mark| Place {
@@ -101,6 +105,11 @@ impl Reader<'_> {
         }
         chain.extend(links.iter().map(|(link, _)| *link));
         transcript.tip = chain.last().copied().unwrap_or(start);
+        let ending = from.filter(|_| !tail.words.is_empty()).map(|from| Ending {
+            behind: links.iter().rev().find(|(_, index)| *index < from).map_or(start, |(link, _)| *link),
+            tip: transcript.tip,
+            words: tail.words,
+        });
         transcript.anchor = transcript.anchor.or(chain.first().copied());
         Ok(Inspection {
             facts: reading.facts,
@@ -111,6 +120,7 @@ impl Reader<'_> {
             thread,
             elsewhere,
             document,
+            ending,
         })
     }
 
@@ -120,10 +130,9 @@ impl Reader<'_> {
         thread: Option<u128>,
         links: &[(u128, usize)],
         messages: &[Message<'_>],
-        count: usize,
+        tail: &mut Tail,
         tell: &mut Tell<'_>,
     ) -> Box<Transcript> {
-        let is_reminder = &self.is_reminder(links.first().map(|(link, _)| *link), count);
         let fresh = || Transcript {
             tip: 0,
             anchor: None,
@@ -136,26 +145,22 @@ impl Reader<'_> {
         if let Some(thread) = thread {
             // It stays where it is: another request may go on from the same answer.
             let mut transcript = Box::new(self.transcripts.copy(thread).unwrap_or_else(fresh));
-            transcript.loops.hear(messages, is_reminder, tell);
+            transcript.loops.hear(messages, tail, tell);
             return transcript;
         }
         let look_back = if self.anew { 0 } else { MAX_LOOK_BACK };
         for (link, index) in links.iter().rev().take(look_back) {
             if let Some(mut known) = self.transcripts.take(*link) {
-                known.loops.hear(&messages[index + 1..], is_reminder, tell);
+                tail.from = tail.from.map(|from| from.saturating_sub(index + 1));
+                known.loops.hear(&messages[index + 1..], tail, tell);
                 // The bytes are others, so their hashes are worth nothing.
                 (known.canonical, known.place) = (0, None);
                 return known;
             }
         }
         let mut transcript = Box::new(fresh());
-        transcript.loops.hear(messages, is_reminder, tell);
+        transcript.loops.hear(messages, tail, tell);
         transcript
-    }
-
-    /// Tells whether words at the end of a request of so many messages are a reminder of this run.
-    fn is_reminder(self, anchor: Option<u128>, count: usize) -> impl Fn(&str) -> bool {
-        move |words| anchor.is_some_and(|run| self.reminders.stood_before(run, words, count))
     }
 
     /// The thread that the provider keeps for this client, if it does.
@@ -189,6 +194,13 @@ pub(crate) fn goes_through(dialect: Dialect, tenant: u128, body: &[u8], link: u1
     let mut messages = Vec::new();
     let read = read_request(dialect, body, None, &mut |message| messages.push(message));
     read.is_ok() && links(tenant, &spoken(&messages)).iter().any(|(known, _)| *known == link)
+}
+
+/// The message of the newest result, where nothing but words from outside and instructions follows it.
+fn newest_result(messages: &[Message<'_>]) -> Option<usize> {
+    let result = messages.iter().rposition(|message| message.speaker == Speaker::Tool)?;
+    let behind = messages.get(result + 1..)?;
+    behind.iter().all(|message| message.speaker != Speaker::Agent).then_some(result)
 }
 
 /// The key of a thread that the provider keeps: a response id, or a conversation's.

@@ -47,6 +47,7 @@ mod outgoing;
 mod pauses;
 mod pipeline;
 mod probe;
+mod reading;
 mod recency;
 mod reminders;
 mod reply;

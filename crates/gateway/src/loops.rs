@@ -3,6 +3,8 @@
 use loopbreaker::{Finding, Ladder, Redundancy, RedundancyRules, Saved, Severity, Step, Strikes};
 use loopbreaker_dialect::{Answer, Call, Conversation, Event, Message, Speaker};
 
+use crate::reminders::hash_of_words;
+
 /// A finding and how often its loop went on after it was found.
 #[derive(Debug, Clone)]
 pub(crate) struct Ruled {
@@ -20,8 +22,16 @@ impl Ruled {
 /// Hears of each step of a transcript that was not known before, and its place in it.
 pub(crate) type Tell<'t> = dyn FnMut(usize, &Step<'_>) + 't;
 
-/// Whether words that follow a result at the end of a request are a reminder, which the client moves along.
-pub(crate) type IsReminder<'t> = dyn Fn(&str) -> bool + 't;
+/// What stands behind the newest result of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    /// The message of that result, which may hold words itself; `None` where the model has answered since.
+    pub(crate) from: Option<usize>,
+    /// Whether its words stood at the end of an earlier request, and are no news.
+    pub(crate) is_old: bool,
+    /// Its words, as hashes.
+    pub(crate) words: Vec<u128>,
+}
 
 /// Detector and strikes of one conversation.
 ///
@@ -55,15 +65,11 @@ impl LoopState {
         }
     }
 
-    /// Takes in what a request brought that was not known before, and tells each step with its place. A reminder at its
-    /// end is no news.
-    pub(crate) fn hear(
-        &mut self,
-        messages: &[Message<'_>],
-        is_reminder: &IsReminder<'_>,
-        tell: &mut Tell<'_>,
-    ) {
-        let Some(last) = messages.len().checked_sub(1) else { return };
+    /// Takes in what a request brought that was not known before, and tells each step with its place.
+    pub(crate) fn hear(&mut self, messages: &[Message<'_>], tail: &mut Tail, tell: &mut Tell<'_>) {
+        if messages.is_empty() {
+            return;
+        }
         let mut conversation = Conversation::at_round(self.round);
         let (said, open) = (std::mem::take(&mut self.said), std::mem::take(&mut self.open));
         if !said.is_empty() {
@@ -72,14 +78,16 @@ impl LoopState {
         for call in &open {
             conversation.take(call.event(), &mut |step| self.observe(step, tell));
         }
-        let mut returned = false;
         for (index, message) in messages.iter().enumerate() {
+            let is_tail = tail.from.is_some_and(|from| from <= index);
             let mut take = |event| {
-                returned |= matches!(event, Event::Returned { .. });
-                let is_known = |words: &str| returned && index == last && is_reminder(words);
-                if !matches!(&event, Event::Heard { text, .. } if is_known(text)) {
-                    conversation.take(event, &mut |step| self.observe(step, tell));
+                if let (Event::Heard { text, .. }, true) = (&event, is_tail) {
+                    tail.words.push(hash_of_words(text));
+                    if tail.is_old {
+                        return;
+                    }
                 }
+                conversation.take(event, &mut |step| self.observe(step, tell));
             };
             match message.speaker {
                 Speaker::System => message.events(&mut take),

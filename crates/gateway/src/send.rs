@@ -323,6 +323,7 @@ impl Sending<'_> {
             position: self.case.position,
             located: self.case.located,
             thread: self.case.thread.take(),
+            ending: self.case.ending.take(),
             conversation: self.case.facts.conversation.clone(),
             chants: watching_for_chants(&self.case.policies, self.case.held_out),
             keeping,

@@ -16,6 +16,7 @@ use crate::consider::family;
 use crate::inspect::thread_key;
 use crate::journal::{Answered, Entry, Judged, Who};
 use crate::limits::Estimate;
+use crate::reminders::Ending;
 use crate::send::CLIENT_GONE;
 use crate::sessions::Located;
 use crate::settings::{Applied, Settings};
@@ -39,6 +40,8 @@ pub(crate) struct Settling {
     pub(crate) located: Located,
     /// The loop state of a client that will name this answer instead of repeating what led to it.
     pub(crate) thread: Option<Box<Transcript>>,
+    /// The words behind the request's newest result, which are heard when it is answered.
+    pub(crate) ending: Option<(u128, Ending)>,
     /// The conversation that such a client names instead.
     pub(crate) conversation: Option<Box<str>>,
     /// Policies that look for chants.
@@ -75,6 +78,10 @@ impl Settling {
             CLIENT_GONE => matches!(end, End::ClientGone),
             _ => false,
         };
+
+        if let Some((owner, ending)) = self.ending.take().filter(|_| succeeded) {
+            self.shared.reminders.remember(owner, &ending);
+        }
 
         // What did it use, and what does that cost?
         if let Some(dialect) = self.dialect.filter(|_| succeeded && !is_given_again) {

@@ -378,7 +378,7 @@ mod tests {
 
     use super::{PrefixHash, Transcript, Transcripts};
     use crate::inspect::Recent;
-    use crate::loops::LoopState;
+    use crate::loops::{LoopState, Tail};
 
     fn transcript(tip: u128) -> Box<Transcript> {
         let rules = RedundancyRules::compile(&RedundancyConfig::default());
@@ -421,7 +421,7 @@ mod tests {
         let mut whole = *transcript(7);
         whole.anchor = Some(5);
         whole.loops = LoopState::new(rules);
-        whole.loops.hear(&messages, &|_| false, &mut |_, _| ());
+        whole.loops.hear(&messages, &mut Tail::default(), &mut |_, _| ());
         let call = Call { id: "c".to_owned(), tool: "bash".to_owned(), args: "{}".to_owned() };
         whole.loops.keep_answer(Answer { text: said.to_owned(), calls: vec![call], ..Answer::default() });
         whole

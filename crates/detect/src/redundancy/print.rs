@@ -4,7 +4,6 @@ use crate::args::numbers;
 use crate::config::Effect;
 use crate::effect::{CallFacts, steps_on};
 use crate::fingerprint::{Fingerprint, with_call};
-use crate::normalise::Normaliser;
 use crate::outcome::{Outcome, TERSE};
 use crate::redundancy::label::Label;
 use crate::redundancy::rules::Rules;
@@ -119,19 +118,33 @@ fn waits_for_an_element(step: &Step<'_>) -> bool {
         .any(|sign| has(result, sign.as_bytes()))
 }
 
-/// A harness that tells the time with each result says nothing new by that, so what changes on every run is folded in
-/// what comes from outside. Longer texts are files, and each byte of them may be news.
+/// What a harness says itself, in a tag of its own, counts steps or tells the time, and says nothing new by that. People
+/// mean each number.
 fn fingerprint_of_words(text: &str, form: Form) -> Fingerprint {
-    if form != Form::Outside || text.len() > LONG {
-        return Fingerprint::of_bytes(b"text", text.as_bytes());
+    if form == Form::Outside && is_of_a_harness(text) {
+        return Fingerprint::of_bytes(b"harness", &hash_without_digits(text.as_bytes()).to_le_bytes());
     }
-    let mut folded = Vec::with_capacity(text.len());
-    Normaliser::built_in().normalise(text, &mut folded);
-    Fingerprint::of_bytes(b"text", &folded)
+    Fingerprint::of_bytes(b"text", text.as_bytes())
 }
 
-/// What a harness says beside a result is shorter.
-const LONG: usize = 16 << 10;
+/// Whether all of it stands in a tag by which harnesses mark their own words: `<environment_details>`,
+/// `<system-reminder>`.
+fn is_of_a_harness(text: &str) -> bool {
+    let Some((tag, rest)) = text.strip_prefix('<').and_then(|text| text.split_once('>')) else {
+        return false;
+    };
+    let is_name = tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let closes = || {
+        rest.strip_suffix('>')
+            .and_then(|rest| rest.strip_suffix(tag))
+            .is_some_and(|rest| rest.ends_with("</"))
+    };
+    let tag_says = |word: &&str| tag.split(['_', '-']).any(|part| part.eq_ignore_ascii_case(word));
+    is_name && HARNESS.iter().any(|word| tag_says(&word)) && closes()
+}
+
+/// Words in the names of such tags.
+const HARNESS: &[&str] = &["environment", "env", "reminder", "system", "status", "budget", "usage", "time"];
 
 impl Print {
     /// The print of a step, and its words.

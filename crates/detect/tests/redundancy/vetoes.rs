@@ -354,6 +354,29 @@ fn new_words_from_outside_restart_the_counts() {
 }
 
 #[test]
+fn what_a_harness_counts_in_a_tag_of_its_own_is_no_new_word() {
+    let told = |words: &dyn Fn(usize) -> String| {
+        let run: Vec<_> = (0..5).flat_map(|n| [sh("ls", "a"), user(&words(n))]).collect();
+        verdict(&run)
+    };
+    for tag in ["environment_details", "system-reminder", "env"] {
+        let spoken = |n| {
+            format!("<{tag}>\nCurrent time: 10:0{n}:11\nStep {n} of 50, {n}0,312 / 200K tokens\n</{tag}>")
+        };
+        assert_eq!(told(&spoken), Some(Severity::Loop), "{tag}");
+    }
+    // Somebody else may mean each number, and a harness may have something to say.
+    for other in [
+        |n: usize| format!("<task>Book a table for {n}.</task>"),
+        |n| format!("Step {n} of 50"),
+        |n| format!("<env>Step 1</env> And now try port {n}."),
+        |n| format!("<env>Step 1: open the {}</env>", ["box", "door", "lid", "hatch", "gate"][n]),
+    ] {
+        assert_eq!(told(&other), None, "{}", other(1));
+    }
+}
+
+#[test]
 fn a_canned_reply_is_no_new_word() {
     let run = times(4, &[user("Please go on."), sh("ls", "a")]);
     assert_eq!(loops(&run), [Kind::Repeat]);

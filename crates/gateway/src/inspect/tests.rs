@@ -24,15 +24,25 @@ impl Desk {
     }
 
     fn read(&self, tenant: u128, body: &str) -> Inspection {
-        let (rules, transcripts, reminders) = (&self.rules, &self.transcripts, &self.reminders);
-        let reader = Reader { tenant, rules, transcripts, reminders, fingerprint: true, anew: false };
-        reader.read(Dialect::Chat, body.as_bytes(), &mut |_, _| ()).unwrap()
+        let (rules, transcripts) = (&self.rules, &self.transcripts);
+        let goes_on =
+            Reader { tenant, rules, transcripts, fingerprint: true, anew: false, knows_the_end: false };
+        let read = |reader: Reader<'_>| reader.read(Dialect::Chat, body.as_bytes(), &mut |_, _| ()).unwrap();
+        let seen = read(goes_on);
+        let ending = seen.ending.clone();
+        if ending.is_some_and(|ending| self.reminders.has_moved(0, &ending, &seen.chain)) {
+            return read(Reader { anew: true, knows_the_end: true, ..goes_on });
+        }
+        seen
     }
 
     /// Reads a body and keeps what was read, as every request does.
     fn take(&self, tenant: u128, body: &str) -> Seen {
         let inspection = self.read(tenant, body);
         let seen = Seen::of(&inspection);
+        if let Some(ending) = &inspection.ending {
+            self.reminders.remember(0, ending);
+        }
         inspection.keep(&self.transcripts, false);
         seen
     }

@@ -7,7 +7,7 @@ use loopbreaker_observatory::{Caller, Observatory, Options};
 use serde_json::Value;
 
 use super::{Answered, Entry, Heard, Journal, Who};
-use crate::loops::LoopState;
+use crate::loops::{LoopState, Tail};
 use crate::sessions::SessionKey;
 
 fn who() -> Who {
@@ -48,7 +48,7 @@ impl Talk {
         read_request(Dialect::Chat, body.as_bytes(), None, &mut |message| messages.push(message)).unwrap();
         let mut steps = Vec::new();
         let mut tell = |place: usize, step: &Step<'_>| steps.push(Heard::of(place, step));
-        self.loops.hear(&messages[self.heard..], &|_| false, &mut tell);
+        self.loops.hear(&messages[self.heard..], &mut Tail::default(), &mut tell);
         self.heard = messages.len();
         (steps, self.loops.steps())
     }

@@ -1,5 +1,7 @@
 //! What clients put behind the newest result, and what hides no loop by that.
 
+use loopbreaker_mock::Turn;
+
 use crate::lab::Lab;
 use crate::talk::{Chat, looping_in_every_dialect};
 
@@ -65,6 +67,66 @@ fn a_reminder_that_moves_to_the_end_hides_a_loop_no_longer_than_it_is_new() {
         (path, format!(r#"{},{{"type":"text","text":"{reminder}"}}{}"#, &body[..end], &body[end..]))
     };
     assert_eq!(verdicts(beside), CLIMB);
+}
+
+#[test]
+fn a_reminder_that_counts_hides_no_loop_either() {
+    let chat = |times| {
+        let reminder = format!("[system] Step {times} of 50, {}/200000 tokens used.", 1_000 * times);
+        ("/v1/chat/completions", Chat::new("fix it").again(times).user(&reminder).body())
+    };
+    assert_eq!(verdicts(chat), CLIMB);
+}
+
+/// The loop, and at its end what somebody says now.
+fn interrupted(times: usize) -> String {
+    Chat::new("fix it").again(times).user("Use grep instead.").body()
+}
+
+#[test]
+fn what_was_said_in_another_session_is_news_in_this_one() {
+    let lab = Lab::new();
+    let (one, other) = ([("x-session-id", "a")], [("x-session-id", "b")]);
+    for times in 1..=3 {
+        lab.chat(&one, interrupted(times));
+    }
+    for times in 1..=5 {
+        lab.chat(&other, Chat::new("fix it").again(times).body());
+    }
+    assert_eq!(lab.verdict(&other, interrupted(6)), (200, "allow".into()));
+}
+
+#[test]
+fn words_that_nobody_has_answered_are_news_when_they_come_again() {
+    let lab = Lab::new();
+    for times in 1..=4 {
+        lab.chat(&[], Chat::new("fix it").again(times).body());
+    }
+    lab.mock.script([Turn::status(500)]);
+    assert_eq!(lab.chat(&[], interrupted(5)).status, 500);
+    lab.mock.script([Turn::text("fine")]);
+    assert_eq!(lab.verdict(&[], interrupted(6)), (200, "allow".into()));
+}
+
+#[test]
+fn people_mean_each_number_they_say() {
+    let asks: [fn(usize) -> String; 4] = [
+        |at| format!("Where is my order 3f2504e0-4f89-41d3-9a0c-0305e82c33{at:02}?"),
+        |at| format!("Do you have a table for two at {at}:30 pm tonight?"),
+        |at| format!("Is room 4 free on 2026-12-{at:02} 14:00?"),
+        |at| format!("Is it safe to boil an egg for {at} minutes?"),
+    ];
+    for ask in asks {
+        let lab = Lab::new();
+        // A polite answer each time, and the same look-up behind each question.
+        let mut chat = Chat::new("You serve our guests.");
+        for at in 1..=9 {
+            chat = chat.user(&ask(at)).again(1);
+            let (status, verdict) = lab.verdict(&[], chat.body());
+            assert_eq!((status, verdict.as_str()), (200, "allow"), "{}", ask(at));
+            chat = chat.begun("Let me find out.");
+        }
+    }
 }
 
 #[test]
