@@ -80,15 +80,17 @@ impl AuditEntry {
 /// Writes a deed behind the last one, inside of the writer's transaction.
 pub(crate) fn append(store: &mut Store, at: &str, deed: Deed<'_>) -> Stored<AuditEntry> {
     let last = store.last_audit()?;
+    // What is hashed is what every database can keep, and the texts of some cannot hold a zero.
+    let kept = |text: &str| text.replace('\0', "\u{fffd}");
     let mut entry = AuditEntry {
         seq: last.as_ref().map_or(1, |last| last.seq + 1),
         at: at.to_owned(),
-        operator: deed.operator.to_owned(),
-        action: deed.action.to_owned(),
-        session_id: deed.session_id.map(str::to_owned),
-        reason: deed.reason.map(|reason| loopbreaker_telemetry::mask(reason).into_owned()),
-        before: deed.before,
-        after: deed.after,
+        operator: kept(deed.operator),
+        action: kept(deed.action),
+        session_id: deed.session_id.map(kept),
+        reason: deed.reason.map(|reason| kept(&loopbreaker_telemetry::mask(reason))),
+        before: deed.before.as_deref().map(kept),
+        after: deed.after.as_deref().map(kept),
         prev_hash: last.map_or_else(|| FIRST.to_owned(), |last| last.hash),
         hash: String::new(),
     };

@@ -219,6 +219,17 @@ fn whoever_listens_is_told_of_every_order() {
 }
 
 #[test]
+fn a_zero_among_an_operators_words_leaves_the_chain_whole() {
+    let server = Server::start();
+    server.accept(&in_session(1, "run"));
+    order(&server, "pause", &json!({ "reason": "wh\u{0}y" }));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let checked = runtime.block_on(server.observatory.verify_audit()).unwrap();
+    assert!(matches!(checked, AuditCheck::Intact { .. }), "{checked:?}");
+    assert_eq!(server.get("/audit").1["entries"][0]["reason"], "wh\u{fffd}y");
+}
+
+#[test]
 fn every_deed_is_in_a_chain_that_can_be_checked() {
     let server = Server::start();
     server.accept(&in_session(1, "run"));
