@@ -354,9 +354,29 @@ fn new_words_from_outside_restart_the_counts() {
 }
 
 #[test]
+fn what_a_reader_brings_may_tell_of_failures_of_others() {
+    let ticket = |tool: &str, n: usize| {
+        let said = format!("Ticket {n} of {}.\nThe upload failed.", ["Ada", "Bob", "Cy", "Dee", "Eve"][n]);
+        call(tool, &format!("{{\"ticket\":{n}}}"), &said)
+    };
+    assert_eq!(verdict(&[0, 1, 2, 3, 4].map(|n| ticket("get_ticket", n))), None);
+    assert_eq!(loops(&[0, 1, 2, 3, 4].map(|n| ticket("close_ticket", n))), [Kind::Churn]);
+}
+
+#[test]
 fn a_canned_reply_is_no_new_word() {
     let run = times(4, &[user("Please go on."), sh("ls", "a")]);
     assert_eq!(loops(&run), [Kind::Repeat]);
+}
+
+#[test]
+fn a_canned_reply_with_a_clock_in_it_is_no_new_word_unless_it_is_as_long_as_a_file() {
+    let run = |page: &str| -> Vec<Line> {
+        let told = |hour: usize| user(&format!("Please go on. It is {hour}:30:00 now.{page}"));
+        (10..14).flat_map(|hour| [told(hour), sh("ls", "a")]).collect()
+    };
+    assert_eq!(loops(&run("")), [Kind::Repeat]);
+    assert_ne!(verdict(&run(&" A line of a log.".repeat(1_000))), Some(Severity::Loop));
 }
 
 #[test]
