@@ -110,6 +110,12 @@ with part("identical_request", "identical_request.rs") as breaks:
     breaks("a known request pushes another one out",
            "if !self.attempts.contains(&key) && self.attempts.len() >= self.max_requests {",
            "if self.attempts.len() >= self.max_requests {")
+    breaks("attempts of all requests together grow without bound",
+           "while self.total > max_total &&", "while self.total > max_total.saturating_mul(9) &&")
+    breaks("what was taken back fills the memory", "            self.total -= 1;\n", "")
+    breaks("a large threshold is never reached",
+           "if self.threshold > Self::MAX_COUNT { self.threshold } else { Self::MAX_COUNT }", "Self::MAX_COUNT",
+           "config.rs")
     breaks("the delay has no limit", ".min(Self::MAX_DELAY_MILLIS)", ".max(0)")
     breaks("a threshold of 1 is accepted", "if !(2..=Self::MAX_THRESHOLD)", "if !(1..=Self::MAX_THRESHOLD)",
            "config.rs")
@@ -204,6 +210,16 @@ with part("repeat", "redundancy/repeat.rs") as breaks:
     breaks("whatever the same tool did excuses nothing",
            "            && self.tool == other.tool\n            && self.outcome.answers_as(&other.outcome)\n",
            "            && self.tool == other.tool\n", "redundancy/print.rs")
+    breaks("a look that changes says nothing about an action",
+           " || (acts && window.shows_a_change(print))", "")
+    breaks("a look that shows the same says that an action did something",
+           "            && !before().any(|print| print.equals(look))\n", "", "redundancy/window.rs")
+    breaks("who is asked the same again may not look again", " || window.is_asked_again(print);", ";", "redundancy.rs")
+    breaks("who reports without a look was asked again",
+           "reported && turn.any(|print| print.form == Form::Call)", "reported", "redundancy/window.rs")
+    breaks("who looks without a report was asked again",
+           "let reported = turn.next().is_some_and(|print| print.form == Form::Text);", "let reported = true;",
+           "redundancy/window.rs")
 
 with part("failing_repeat", "redundancy/repeat.rs") as breaks:
     breaks("fires at the fourth", 'FailingRepeat, 2, 3)', 'FailingRepeat, 2, 4)')
@@ -231,6 +247,12 @@ with part("failing_repeat", "redundancy/repeat.rs") as breaks:
            "!now.outcome.facts.environmental && print.may_change(now)")
     breaks("a commit that fails is not helped by edits",
            "let failed_edit = now.is_write() && !now.does.command;", "let failed_edit = now.is_write();")
+    breaks("a bisection is stagnation",
+           "|print: &Print| print.again && print.fresh_write && print.does.command;", "|_: &Print| false;")
+    breaks("a command that is answered anew has changed nothing", "        || (print.again && goes_on())\n", "",
+           "redundancy.rs")
+    breaks("a command that is answered as before has changed something",
+           "!facts.acknowledged && !window.has_step(print)", "!facts.acknowledged", "redundancy.rs")
 
 with part("stale_poll", "redundancy/repeat.rs") as breaks:
     breaks("warns one early", "StalePoll, 10, 20)", "StalePoll, 9, 20)")
@@ -247,6 +269,8 @@ with part("stale_poll", "redundancy/repeat.rs") as breaks:
            "self.does.effect == Some(Effect::Poll)", "redundancy/print.rs")
     breaks("waiting and asking in turns is a cycle",
            "() if unit.clone().any(Print::is_waiting) => WAITING_CYCLE,", "", "redundancy/cycle.rs")
+    breaks("what has not come yet is final",
+           "no new (?:output|messages?|e?mails?|events?|", "no new (?:output|events?|", "outcome.rs")
 
 with part("unknown_tool", "redundancy/repeat.rs") as breaks:
     breaks("fires at the fourth", "UnknownTool, 2, 3)", "UnknownTool, 2, 4)")
@@ -433,6 +457,18 @@ with part("churn", "redundancy/churn.rs") as breaks:
     breaks("notes are questions", "|| now.is_waiting() || now.does.notes {", "|| now.is_waiting() {")
     breaks("a success of the very same call does not restart the count",
            "() if print.call == now.call && !same_failure(print, now) => Sight::Other,", "")
+    breaks("who tries one number after the other varies a call", "if counts_on(window, now) {",
+           "if counts_on(window, now) && now.tool == 0 {")
+    breaks("who tries one number after the other may go on for ever",
+           '"counting_on", Kind::Churn, 6, 10)', '"counting_on", Kind::Churn, 6, 100)')
+    breaks("numbers at random are a count", "a.abs_diff(b) == 1)", "a.abs_diff(b) >= 1)")
+    breaks("an edit that does not fit is an attempt at each of many",
+           "&& !facts.failed_plainly && !now.is_write();", "&& !facts.failed_plainly;")
+    breaks("a few words answer no more than long ones",
+           "if facts.brief && !last.is_some_and(is_one) { FEW_WORDS } else { WHATEVER_ASKED }", "WHATEVER_ASKED")
+    breaks("a few words may answer everything", '"few_words", Kind::Churn, 6, 10)', '"few_words", Kind::Churn, 6, 100)')
+    breaks("one thing that is asked about in many ways is many", "if facts.brief && !last.is_some_and(is_one) {",
+           "if facts.brief {")
 
 with part("oscillation", "redundancy/oscillation.rs") as breaks:
     breaks("fires at the third return", "Oscillation, 1, 2)", "Oscillation, 1, 3)")
@@ -485,6 +521,11 @@ with part("monologue", "redundancy/monologue.rs") as breaks:
     breaks("a writer who is told to go on does nothing", "!last.terse && uses_tools()", "!last.terse", "redundancy/window.rs")
     breaks("what an agent says to itself is a reply",
            "!last.terse && last.speaker != speaker", "!last.terse", "redundancy/window.rs")
+    breaks("code that was refused is work", " || print.failed_for_good())", ")")
+    breaks("the same refusal again is news", " && !self.window.is_only_refusal(&print);", ";", "redundancy.rs")
+    breaks("another refusal is no news",
+           "&& refusals().all(|print| print.outcome.class == text.outcome.class)", "&& refusals().count() < 99",
+           "redundancy/window.rs")
 
 with part("chant", "redundancy/chant.rs") as breaks:
     breaks("a refrain is a chant", "const MIN_COPIES: usize = 5;", "const MIN_COPIES: usize = 4;")
@@ -581,6 +622,16 @@ with part("vetoes", "redundancy/print.rs") as breaks:
     breaks("a reader that brings a tale of a failure failed",
            "((reads && !is_own) || (is_servers && !facts.transient))", "is_servers && !facts.transient")
     breaks("a reader never fails", "((reads && !is_own) ||", "(reads ||")
+    breaks("what a server says is a failure of the tool that asks",
+           " || (is_servers && !facts.transient)) {", ") {")
+    breaks("whatever curl says is said by a server", "is_body && step.status", "step.status")
+    breaks("what cannot be clicked passes", "facts.transient && !waits_for_an_element(step);", "facts.transient;")
+    breaks("a debugger stands at one address", "print.does.moves && steps_on(canonical)",
+           "print.does.moves && steps_on(&canonical[..0])")
+    breaks("words from outside are not folded", "if form != Form::Outside || text.len() > LONG {",
+           "if form != Form::Outside || text.len() > LONG || !text.is_empty() {")
+    breaks("long words from outside are folded", "if form != Form::Outside || text.len() > LONG {",
+           "if form != Form::Outside {")
 
 # ── What follows from a finding ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -600,6 +651,8 @@ with part("strikes", "strikes.rs") as breaks:
     breaks("every finding is new", "finding.severity > face.worst", "finding.severity >= face.worst")
     breaks("a warning is treated as a loop",
            "if finding.severity < Severity::Loop || is_between {", "if is_between {", "ladder.rs")
+    breaks("a step between two copies is a strike",
+           "is_loop && self.found && !finding.is_between_copies() {", "is_loop && self.found {")
 
 with part("ladder", "ladder.rs") as breaks:
     breaks("the last rung does not stay", "self.0[top.min(strikes as usize)]", "self.0[strikes as usize % (top + 1)]")
@@ -726,6 +779,9 @@ with part("normalise", "normalise.rs") as breaks:
     breaks("a duration in words counts",
            "(?:seconds?|secs?|minutes?|mins?|hours?|hrs?)\\b|",
            "(?:minutes?|mins?|hours?|hrs?)\\b|")
+    breaks("the clock in a status line counts", r"\b\d{2}:\d{2} \d{2}-[A-Z][a-z]{2}-\d{2}\b", r"\x00\x00\x00")
+    breaks("the name of a request counts", r"(?:[Rr]equest[ _-]?[Ii][Dd]|Ray ID)", "(?:Ray ID)")
+    breaks("what was used of a budget counts", r"|\b[Tt]okens used: ?\d[\d.,]*k?", "")
 
 with part("outcome", "outcome.rs") as breaks:
     breaks("the words count more than the status", "Some(Status::Success) => (false, false),\n", "")
@@ -769,6 +825,12 @@ with part("outcome", "outcome.rs") as breaks:
     breaks("an error that is only a status has no class",
            "let class = if failed { EMPTY } else { 0 };",
            "let class = 0;")
+    breaks("an error in the wrapping of a harness is none", '    (Signal::Error, r"^<tool_use_error>"),\n', "")
+    breaks("a line of a long result is left out", '"fail", ', "", "outcome/stems.rs")
+    breaks("what is written in capitals is left out", "text.iter().map(u8::to_ascii_lowercase)", "text.iter().copied()",
+           "outcome/stems.rs")
+    breaks("lines of a short result are left out",
+           "if normal.trim_ascii().len() > SHORT { Stems::of", "if !normal.is_empty() { Stems::of")
 
 with part("effect", "effect.rs") as breaks:
     breaks("a guess wins over what is declared", "declared.or(guess.effect)", "guess.effect.or(declared)")
@@ -790,6 +852,12 @@ with part("effect", "effect.rs") as breaks:
     breaks("a declared tool still moves", "moves: guess.moves && declared.is_none(),", "moves: guess.moves,")
     breaks("an argument vector is no command", "b'[' | b']' | b'\"' | b','", "b'[' | b']'")
     breaks("commands are prose", "prose: !guess.command && is_prose(canonical)", "prose: is_prose(canonical)")
+    breaks("a wait is a wait by its tool's name only", "if action.starts_with(Word::Poll) {",
+           "if action.starts_with(Word::Poll) && tool.is_empty() {")
+    breaks("who is told where to go does not move", "DIRECTIONS.contains(&action)", "STEPS.contains(&action)")
+    breaks("what is moved is a file", "|| is_step || goes_somewhere(tool, canonical) {", "|| is_step {")
+    breaks("what is done in a world is done to files", '| b"jump" | b"forward" | b"backward" | b"dig" |',
+           '| b"jump" | b"forward" | b"backward" |', "tool_name.rs")
 
 with part("shell", "shell.rs") as breaks:
     breaks("what is quoted is a command",
@@ -820,6 +888,7 @@ with part("shell", "shell.rs") as breaks:
     breaks("comments are commands",
            "b'#' => at = memchr::memchr(b'\\n', &command[at..]).map_or(command.len(), |end| at + end),",
            "b'#' => at += 1,")
+    breaks("who asks after a wait only asks", "(self.ask && !self.wait)", "self.ask")
 
 with part("args", "args.rs") as breaks:
     breaks("digits of a name are numbers", "if named {", "if named && digits > 9 {")
