@@ -796,16 +796,16 @@ with part("outcome", "outcome.rs") as breaks:
     breaks("only the head of a long result is read", "signals.read(tail, stems(tail), false);", "")
     breaks("the names in an error tell classes apart",
            "b'\\'' if !(last as char).is_ascii_alphanumeric() => Some(b'\\''),",
-           "")
-    breaks("the numbers in an error tell classes apart", "fold = b'0';\n", "")
+           "", "outcome/class.rs")
+    breaks("the numbers in an error tell classes apart", "fold = b'0';\n", "", "outcome/class.rs")
     breaks("the paths in an error tell classes apart",
            "} else if *byte == b'/' || *byte == b'~' {",
-           "} else if *byte == b'~' {")
+           "} else if *byte == b'~' {", "outcome/class.rs")
     breaks("every missing command is a class of its own",
-           '&["command not found", "No such container"', '&["No such container"')
+           '&["command not found", "No such container"', '&["No such container"', "outcome/class.rs")
     breaks("the name that was asked for tells classes apart",
            "let named = if part_starts { name_out_of(asked, rest) } else { 0 };",
-           "let named = if part_starts { name_out_of(&asked[..0], rest) } else { 0 };")
+           "let named = if part_starts { name_out_of(&asked[..0], rest) } else { 0 };", "outcome/class.rs")
     breaks("a bare exit code says how a call failed",
            "unexplained: failed && error_line.is_none() && has(Signal::ExitNonZero),",
            "unexplained: failed && error_line.is_none() && !has(Signal::ExitNonZero),")
