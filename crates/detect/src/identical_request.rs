@@ -177,6 +177,19 @@ mod tests {
     }
 
     #[test]
+    fn attempts_that_were_taken_back_push_no_other_request_out() {
+        let mut detector = IdenticalRequest::new(10);
+        let config = IdenticalRequestConfig::new(60, 3).unwrap();
+        let now = Timestamp::from_secs(0);
+        detector.observe(&request("a"), config, now);
+        for _ in 0..=IdenticalRequestConfig::MAX_THRESHOLD {
+            detector.observe(&request("b"), config, now);
+            detector.take_back(&request("b"), now);
+        }
+        assert_eq!(detector.observe(&request("a"), config, now).count, 2);
+    }
+
+    #[test]
     fn only_the_attempt_of_that_moment_is_taken_back() {
         let mut detector = IdenticalRequest::new(10);
         let config = IdenticalRequestConfig::new(10, 3).unwrap();

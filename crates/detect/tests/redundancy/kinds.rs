@@ -497,6 +497,14 @@ fn guessing_at_the_names_of_tools_is_a_loop_until_one_exists() {
 }
 
 #[test]
+fn a_tool_that_does_not_exist_is_not_there_after_other_work_either() {
+    let missing = |n: usize| call("frob", &format!("{{\"n\":{n}}}"), "Error: unknown tool 'frob'");
+    let run: Vec<_> =
+        (0..3).flat_map(|n| [missing(n), read(&format!("{n}.rs"), &format!("fn a{n}() {{}}"))]).collect();
+    assert_eq!(loops(&run), [Kind::UnknownTool]);
+}
+
+#[test]
 fn a_tool_that_answered_in_between_does_exist() {
     let missing = |n: usize| call("frob", &format!("{{\"n\":{n}}}"), "Error: unknown tool 'frob'");
     let run = [missing(1), missing(2), call("frob", r#"{"n":3}"#, "three of them"), missing(4)];

@@ -411,4 +411,9 @@ fn who_says_for_the_third_time_what_was_refused_twice_does_not_listen() {
     let mut asked = run;
     asked[2] = told("10k", "Now the same for the second page, please.");
     assert_ne!(verdict(&asked), Some(Severity::Loop), "another request is news");
+    let plans =
+        ["First draw the chart, then define the data.", "Define the data first, then draw the chart."];
+    let code = |plan: &str| format!("{plan}\n```js\nconst chart = draw(data);\n```");
+    let said = |n: usize| Line { thought: Some(code(plans[n % 2])), ..refused("6.3k") };
+    assert_eq!(loops(&[said(0), said(1), said(0)]), [Kind::Monologue], "in another order it is the same");
 }

@@ -252,6 +252,9 @@ fn a_command_that_is_answered_anew_each_time_changes_what_the_others_see() {
     assert_ne!(verdict(&bisect), Some(Severity::Loop));
     let over: Vec<_> = (0..4).flat_map(|_| [test(), bad(0)]).collect();
     assert_eq!(verdict(&over), Some(Severity::Loop), "the same answer is no new one");
+    let read = |n: usize| sh(&format!("cat part{n}.rs"), &format!("fn part{n}() {{}}"));
+    let looks: Vec<_> = (0..5).flat_map(|n| [test(), bad(0), read(n)]).collect();
+    assert!(loops(&looks).contains(&Kind::FailingRepeat), "nor is it one after a look elsewhere");
 }
 
 #[test]
@@ -348,6 +351,15 @@ fn a_few_words_answer_many_questions() {
     let page = "Sign in to go on. Your session has ended, and you are asked to give your name and your password again. \
                 Whoever has none may ask an administrator for one.";
     assert_eq!(verdict(&names.map(|name| channel(name, page))), Some(Severity::Loop));
+    let weather = |word: &str| {
+        call(
+            "search",
+            &format!("{{\"query\":\"weather rain tomorrow umbrella {word}\"}}"),
+            "It will be dry there.",
+        )
+    };
+    let words = ["forecast", "needed", "coat", "outlook", "morning", "evening"];
+    assert_eq!(loops(&words.map(weather)), [Kind::Churn], "one thing in many words is no other question");
 }
 
 #[test]
@@ -381,6 +393,10 @@ fn who_is_asked_the_same_again_looks_again() {
     assert_eq!(verdict(&alone), Some(Severity::Loop), "nobody has asked again");
     assert_eq!(verdict(&times(4, &[asked(), look()])), Some(Severity::Loop), "nothing was reported");
     assert_eq!(verdict(&times(4, &[asked(), report()])), Some(Severity::Loop), "nothing was looked at");
+    let words =
+        ["Nobody has asked for it yet.", "All is quiet at the moment.", "Soon there may be more to tell."];
+    let late: Vec<_> = words.iter().flat_map(|words| [asked(), says(words), asked(), look()]).collect();
+    assert_eq!(loops(&late), [Kind::Repeat], "nothing was looked at when it was asked before");
 }
 
 #[test]

@@ -377,6 +377,16 @@ fn what_a_harness_counts_in_a_tag_of_its_own_is_no_new_word() {
 }
 
 #[test]
+fn what_a_reader_brings_may_tell_of_failures_of_others() {
+    let ticket = |tool: &str, n: usize| {
+        let said = format!("Ticket {n} of {}.\nThe upload failed.", ["Ada", "Bob", "Cy", "Dee", "Eve"][n]);
+        call(tool, &format!("{{\"ticket\":{n}}}"), &said)
+    };
+    assert_eq!(verdict(&[0, 1, 2, 3, 4].map(|n| ticket("get_ticket", n))), None);
+    assert_eq!(loops(&[0, 1, 2, 3, 4].map(|n| ticket("close_ticket", n))), [Kind::Churn]);
+}
+
+#[test]
 fn a_canned_reply_is_no_new_word() {
     let run = times(4, &[user("Please go on."), sh("ls", "a")]);
     assert_eq!(loops(&run), [Kind::Repeat]);
