@@ -631,10 +631,10 @@ with part("vetoes", "redundancy/print.rs") as breaks:
     breaks("whatever is said from outside counts without its numbers",
            "if form == Form::Outside && is_of_a_harness(text) {", "if form == Form::Outside {")
     breaks("what a harness counts is news", "if form == Form::Outside && is_of_a_harness(text) {", "if false {")
-    breaks("any tag is a harness's", "is_name && HARNESS.iter().any(|word| tag_says(&word)) && closes()",
+    breaks("any tag is a harness's", "is_name && HARNESS.iter().any(|word| tag_says(word)) && closes()",
            "is_name && closes()")
-    breaks("words behind the tag are the harness's", "HARNESS.iter().any(|word| tag_says(&word)) && closes()",
-           "HARNESS.iter().any(|word| tag_says(&word))")
+    breaks("words behind the tag are the harness's", "HARNESS.iter().any(|word| tag_says(word)) && closes()",
+           "HARNESS.iter().any(|word| tag_says(word))")
 
 # ── What follows from a finding ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -89,8 +89,8 @@ pub(crate) fn append(store: &mut Store, at: &str, deed: Deed<'_>) -> Stored<Audi
         action: kept(deed.action),
         session_id: deed.session_id.map(kept),
         reason: deed.reason.map(|reason| kept(&loopbreaker_telemetry::mask(reason))),
-        before: deed.before.as_deref().map(kept),
-        after: deed.after.as_deref().map(kept),
+        before: deed.before.map(|text| kept(&text)),
+        after: deed.after.map(|text| kept(&text)),
         prev_hash: last.map_or_else(|| FIRST.to_owned(), |last| last.hash),
         hash: String::new(),
     };

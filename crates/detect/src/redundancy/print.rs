@@ -139,8 +139,8 @@ fn is_of_a_harness(text: &str) -> bool {
             .and_then(|rest| rest.strip_suffix(tag))
             .is_some_and(|rest| rest.ends_with("</"))
     };
-    let tag_says = |word: &&str| tag.split(['_', '-']).any(|part| part.eq_ignore_ascii_case(word));
-    is_name && HARNESS.iter().any(|word| tag_says(&word)) && closes()
+    let tag_says = |word: &str| tag.split(['_', '-']).any(|part| part.eq_ignore_ascii_case(word));
+    is_name && HARNESS.iter().any(|word| tag_says(word)) && closes()
 }
 
 /// Words in the names of such tags.
