@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzing with libFuzzer: everything that reads what others have written. Needs a nightly compiler, which rustup brings,
-# and a C++ compiler for libFuzzer itself. A crash ends the run, and its input stays in fuzz/artifacts.
+# Fuzzing with libFuzzer: everything that reads what others have written. Needs a C++ compiler for libFuzzer itself. A
+# crash ends the run, and its input stays in fuzz/artifacts.
 #
 #   scripts/fuzz.sh                          every target for FUZZ_SECONDS, a minute by default
 #   FUZZ_SECONDS=600 scripts/fuzz.sh stream  one of them for ten minutes
@@ -15,21 +15,17 @@ if [ ${#targets[@]} -eq 0 ]; then
 fi
 built="${CARGO_TARGET_DIR:-target}/fuzz"
 
-if ! cargo +nightly --version >/dev/null 2>&1; then
-  echo "installing a nightly compiler: libFuzzer needs its coverage counters" >&2
-  rustup toolchain install nightly --profile minimal
-fi
 if ! command -v c++ >/dev/null; then
   echo "libFuzzer is C++: install a compiler, for example: apt-get install g++" >&2
   exit 1
 fi
 
-# What `cargo fuzz` sets. There is no unsafe code in what is tried here, so the address sanitizer is left out for speed.
+# What `cargo fuzz` sets; coverage counters need no nightly compiler, only sanitizers do. There is no unsafe code in what is tried here, so the address sanitizer is left out for speed.
 export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"
 host="$(rustc -vV | sed -n 's/^host: //p')"
-cargo +nightly build --release --manifest-path fuzz/Cargo.toml --target-dir "$built" --target "$host"
+cargo build --release --manifest-path fuzz/Cargo.toml --target-dir "$built" --target "$host"
 
 for target in "${targets[@]}"; do
   program="$built/$host/release/$target"
