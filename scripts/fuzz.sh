@@ -20,7 +20,8 @@ if ! command -v c++ >/dev/null; then
   exit 1
 fi
 
-# What `cargo fuzz` sets; coverage counters need no nightly compiler, only sanitizers do. There is no unsafe code in what is tried here, so the address sanitizer is left out for speed.
+# What `cargo fuzz` sets; coverage counters need no nightly compiler, only sanitizers do. There is no unsafe code in what
+# is tried here, so the address sanitizer is left out for speed.
 export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"

@@ -38,7 +38,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     }
     greeting.show(&gateway, scheme);
     runtime.block_on(watch_over(args, &gateway.handle(), files, signals));
-    say("stopping: no new connections, open streams may end\n");
+    // Where nobody looks, stderr is the log's, and each of its lines is read by a machine.
+    if io::stderr().is_terminal() {
+        say("stopping: no new connections, open streams may end\n");
+    }
     gateway.stop(DRAIN);
     Ok(Exit::Fine)
 }
