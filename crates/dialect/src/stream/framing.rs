@@ -28,21 +28,24 @@ impl Framing {
     /// Visits the data of every event that ends in this frame, with the offset of its end; `None` for one that was too
     /// long. Ends early when `visit` says `false`.
     pub(super) fn feed(&mut self, frame: &[u8], visit: &mut dyn FnMut(Option<&[u8]>, usize) -> bool) {
-        if matches!(self, Self::Undecided)
-            && let Some(first) = frame.trim_ascii_start().first()
-        {
-            *self = if *first == b'[' {
-                Self::List(Elements::default())
-            } else {
-                Self::Events(Events::default())
-            };
+        // White space before the first byte is no part of either, whichever frame it comes in.
+        let mut lead = 0;
+        if matches!(self, Self::Undecided) {
+            let begun = frame.trim_ascii_start();
+            lead = frame.len() - begun.len();
+            match begun.first() {
+                None => {}
+                Some(b'[') => *self = Self::List(Elements::default()),
+                Some(_) => *self = Self::Events(Events::default()),
+            }
         }
+        let frame = frame.get(lead..).unwrap_or_default();
         match self {
             Self::Undecided => {}
-            Self::List(elements) => elements.feed(frame, visit),
+            Self::List(elements) => elements.feed(frame, &mut |element, end| visit(element, lead + end)),
             Self::Events(events) => events.feed(frame, &mut |event, end| match event {
-                None => visit(None, end),
-                Some(event) => with_data(event, |data| visit(Some(data), end)).unwrap_or(true),
+                None => visit(None, lead + end),
+                Some(event) => with_data(event, |data| visit(Some(data), lead + end)).unwrap_or(true),
             }),
         }
     }
@@ -195,6 +198,29 @@ mod tests {
         }
         let bytes: Vec<_> = stream.chunks(1).collect();
         assert_eq!(events(&bytes), whole);
+    }
+
+    #[test]
+    fn white_space_before_a_stream_of_gemini_belongs_to_nothing_wherever_it_is_cut() {
+        let data = |frames: &[&[u8]]| {
+            let mut framing = Framing::new(Dialect::Gemini);
+            let (mut found, mut offset) = (Vec::new(), 0);
+            for frame in frames {
+                framing.feed(frame, &mut |data, end| {
+                    found.push((data.map(<[u8]>::to_vec), offset + end));
+                    true
+                });
+                offset += frame.len();
+            }
+            found
+        };
+        for stream in [b"\r\r\r data: {}\n\ndata: 1\n\n".as_slice(), b" \r\n [{},{}]"] {
+            let whole = data(&[stream]);
+            assert_eq!(whole.len(), 2);
+            for at in 0..=stream.len() {
+                assert_eq!(data(&[&stream[..at], &stream[at..]]), whole, "{at}");
+            }
+        }
     }
 
     #[test]
