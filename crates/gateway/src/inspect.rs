@@ -105,11 +105,12 @@ impl Reader<'_> {
         }
         chain.extend(links.iter().map(|(link, _)| *link));
         transcript.tip = chain.last().copied().unwrap_or(start);
-        let ending = from.filter(|_| !tail.words.is_empty()).map(|from| Ending {
-            behind: links.iter().rev().find(|(_, index)| *index < from).map_or(start, |(link, _)| *link),
-            tip: transcript.tip,
-            words: tail.words,
-        });
+        let ending =
+            from.filter(|_| (1..=Ending::MAX_WORDS).contains(&tail.words.len())).map(|from| Ending {
+                behind: links.iter().rev().find(|(_, index)| *index < from).map_or(start, |(link, _)| *link),
+                tip: transcript.tip,
+                words: tail.words,
+            });
         transcript.anchor = transcript.anchor.or(chain.first().copied());
         Ok(Inspection {
             facts: reading.facts,

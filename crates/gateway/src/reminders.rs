@@ -22,6 +22,11 @@ pub(crate) struct Ending {
     pub(crate) words: Vec<u128>,
 }
 
+impl Ending {
+    /// A client that puts more messages than this behind a result reminds of nothing, and is looked up for nothing.
+    pub(crate) const MAX_WORDS: usize = 8;
+}
+
 /// Endings of requests that were answered.
 #[derive(Debug, Default)]
 pub(crate) struct Reminders {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Inspection, Reader};
 use crate::loops::Ruled;
-use crate::reminders::Reminders;
+use crate::reminders::{Ending, Reminders};
 use crate::transcripts::Transcripts;
 
 /// A gateway's memory, and one tenant that uses it.
@@ -159,6 +159,14 @@ fn two_beginnings_of_an_answer_are_two_requests() {
 fn a_reminder_that_moves_to_the_end_hides_a_loop_only_once() {
     let reminder = r#"{"role":"user","content":"Answer with a tool call."}"#;
     assert_eq!(seen_of_a_loop(reminder), [0, 1, 1, 1, 1]);
+}
+
+#[test]
+fn what_stands_behind_a_result_is_remembered_up_to_a_bound() {
+    let said = |times| [r#"{"role":"user","content":"Go on."}"#].repeat(times).join(",");
+    let ending = |times| Desk::new().read(1, &ending_with(&said(times), &[1])).ending;
+    assert_eq!(ending(Ending::MAX_WORDS).unwrap().words.len(), Ending::MAX_WORDS);
+    assert_eq!(ending(Ending::MAX_WORDS + 1), None);
 }
 
 #[test]
