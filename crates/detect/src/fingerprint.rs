@@ -104,6 +104,18 @@ impl Fingerprint {
         &self.0
     }
 
+    /// The fingerprint of what somebody else tells apart by 128 bits of their own.
+    ///
+    /// ```
+    /// use loopbreaker::Fingerprint;
+    /// assert_eq!(Fingerprint::known_as(7).short(), 7);
+    /// ```
+    pub fn known_as(short: u128) -> Self {
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(&short.to_le_bytes());
+        Self(bytes)
+    }
+
     /// The first 128 bits: enough to tell apart whatever one process remembers.
     pub fn short(&self) -> u128 {
         u128::from_le_bytes(std::array::from_fn(|index| self.0[index]))

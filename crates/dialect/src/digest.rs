@@ -1,8 +1,6 @@
 //! What a message amounts to, in 128 bits.
 
-use std::borrow::Cow;
-
-use loopbreaker::canonical_json;
+use loopbreaker::with_canonical;
 use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -31,15 +29,17 @@ impl Digest {
             Form::Nothing | Form::Unknown => b'-',
         };
         let mut digest = Self { hash: 0, is_system: form == Form::System };
-        digest
-            .frame(speaker, name.filter(|_| form != Form::Result && form != Form::Call).unwrap_or_default());
+        digest.frame(
+            speaker,
+            name.filter(|_| form != Form::Result && form != Form::Call).unwrap_or_default().as_bytes(),
+        );
         digest
     }
 
     /// The digest of a message that could not be read.
     pub(crate) fn of_bytes(bytes: &str) -> u128 {
         let mut digest = Self::of(Form::Unknown, None);
-        digest.frame(b'?', bytes);
+        digest.frame(b'?', bytes.as_bytes());
         digest.finish()
     }
 
@@ -48,11 +48,11 @@ impl Digest {
             Part::Said(text) => self.text(b't', *text),
             Part::Thought(_) => {}
             Part::Shown(shown) => {
-                self.frame(b'k', &shown.kind);
+                self.frame(b'k', shown.kind.as_bytes());
                 self.json(b'x', &shown.written);
             }
             Part::Called(call) => {
-                self.frame(b'c', &call.tool);
+                self.frame(b'c', call.tool.as_bytes());
                 self.args(call.args);
                 if let Some(result) = call.result {
                     self.result(result, true);
@@ -60,12 +60,12 @@ impl Digest {
             }
             Part::Returned(returned) => {
                 let tool = returned.tool.and_then(string).unwrap_or_default();
-                self.frame(if returned.failed { b'f' } else { b'r' }, &tool);
+                self.frame(if returned.failed { b'f' } else { b'r' }, tool.as_bytes());
                 if let Some(result) = returned.result {
                     self.result(result, returned.is_data);
                 }
             }
-            Part::Compacted => self.frame(b'-', ""),
+            Part::Compacted => self.frame(b'-', b""),
         }
     }
 
@@ -77,21 +77,21 @@ impl Digest {
     fn text(&mut self, mark: u8, text: Json<'_>) {
         let Some(text) = text.canonical_string().filter(|text| !text.is_empty()) else { return };
         if self.is_system && memmem::find(text.as_bytes(), BILLING_HEADER.as_bytes()).is_some() {
-            self.frame(mark, &without_billing_header(&text));
+            self.frame(mark, without_billing_header(&text).as_bytes());
         } else {
-            self.frame(mark, &text);
+            self.frame(mark, text.as_bytes());
         }
     }
 
     /// Arguments are the same however their JSON is written, also where it stands in a string.
     fn args(&mut self, args: Option<Json<'_>>) {
         let args = args.map(words).unwrap_or_default();
-        match canonical_json(&args) {
-            Some(canonical) if canonical != "{}" && canonical != "null" => self.frame(b'j', &canonical),
-            Some(_) => {}
+        with_canonical(args.as_bytes(), |canonical| match canonical {
+            Some(b"{}" | b"null") => {}
+            Some(canonical) => self.frame(b'j', canonical),
             None if args.trim_ascii().is_empty() => {}
-            None => self.frame(b'p', &args),
-        }
+            None => self.frame(b'p', args.as_bytes()),
+        });
     }
 
     fn result(&mut self, result: Json<'_>, is_data: bool) {
@@ -114,14 +114,15 @@ impl Digest {
 
     /// Data, however its JSON is written.
     fn json(&mut self, mark: u8, text: &str) {
-        self.frame(mark, &canonical_json(text).map_or(Cow::Borrowed(text), Cow::Owned));
+        let text = text.as_bytes();
+        with_canonical(text, |canonical| self.frame(mark, canonical.unwrap_or(text)));
     }
 
-    fn frame(&mut self, mark: u8, bytes: &str) {
+    fn frame(&mut self, mark: u8, bytes: &[u8]) {
         // One hash in the other: most parts are a few bytes, for which a hash that takes pieces is slow to begin.
         let mut link = [mark; 41];
         link[1..17].copy_from_slice(&self.hash.to_le_bytes());
-        link[17..33].copy_from_slice(&xxh3_128(bytes.as_bytes()).to_le_bytes());
+        link[17..33].copy_from_slice(&xxh3_128(bytes).to_le_bytes());
         link[33..].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
         self.hash = xxh3_128(&link);
     }

@@ -61,7 +61,18 @@ impl Usage {
     /// What chat completions and the Responses API report: the prompt's count has the cached tokens in it, the
     /// answer's count those of thinking. Some relays report under the names of both, one of them with zeros.
     pub(crate) fn openai(reported: Json<'_>) -> Option<Self> {
-        let report = Report::of(reported)?;
+        Self::of_openai(&Report::of(reported)?)
+    }
+
+    /// [`openai`](Self::openai), read from the report that comes here on the way over it.
+    pub(crate) fn openai_here<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Self>, Broken<'a>> {
+        if cursor.peek() == Some(b'{') {
+            return Ok(Self::of_openai(&Report::read(cursor)?));
+        }
+        cursor.skip().map(|_| None)
+    }
+
+    fn of_openai(report: &Report<'_>) -> Option<Self> {
         let prompt = larger(report.prompt_tokens, report.input_tokens)?;
         let cached = report.cached_tokens.or_else(|| count(report.prompt_cache_hit_tokens));
         let cached = cached.unwrap_or_default().min(prompt);
@@ -132,9 +143,12 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     fn of(reported: Json<'a>) -> Option<Self> {
+        Self::read(&mut Cursor::new(reported.get())).ok()
+    }
+
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Broken<'a>> {
         let mut report = Self::default();
-        let mut cursor = Cursor::new(reported.get());
-        let read = cursor.walk(|name, cursor| {
+        cursor.walk(|name, cursor| {
             let member = match name {
                 "prompt_tokens" => &mut report.prompt_tokens,
                 "input_tokens" => &mut report.input_tokens,
@@ -163,8 +177,8 @@ impl<'a> Report<'a> {
                 *member = Some(value);
             }
             Ok(())
-        });
-        read.ok().map(|()| report)
+        })?;
+        Ok(report)
     }
 }
 

@@ -16,7 +16,7 @@ use loopbreaker_fleet::Refused;
 use loopbreaker_telemetry::{Check, Degraded, Part, Record, Resume, TraceContext};
 
 use crate::fleet::Asked;
-use crate::identical::Sent;
+use crate::identical::{Document, Sent};
 use crate::identity::{Caller, Tenant};
 use crate::inspect::Inspection;
 use crate::journal::{Entry, Heard, Judged, Thought, Who};
@@ -457,7 +457,8 @@ fn sent<'r>(looked: &'r Looked<'_>, case: &'r Case<'_>, session: &'r str) -> Sen
         path: looked.path,
         query: looked.query,
         keys: keys(looked, case, session),
-        document: document.map_or_else(|| looked.body.map_or(&[][..], |body| body), |document| &document[..]),
+        document: document
+            .map_or_else(|| Document::Written(looked.body.map_or(&[][..], |body| body)), Document::Read),
     }
 }
 

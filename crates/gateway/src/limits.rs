@@ -35,7 +35,7 @@ pub(crate) struct Keys<'r> {
 
 impl Keys<'_> {
     /// Adds the value of a limit key to a hash, with its length. The tenant is part of every hash already.
-    pub(crate) fn hash_into(&self, key: &LimitKey, hasher: &mut Xxh3) {
+    fn hash_into(&self, key: &LimitKey, hasher: &mut Xxh3) {
         let value = self.value(key);
         hasher.update(&(value.len() as u64).to_le_bytes());
         hasher.update(&value);
@@ -46,7 +46,8 @@ impl Keys<'_> {
         *self.value(key) == *value.as_bytes()
     }
 
-    fn value(&self, key: &LimitKey) -> Cow<'_, [u8]> {
+    /// What stands under a limit key.
+    pub(crate) fn value(&self, key: &LimitKey) -> Cow<'_, [u8]> {
         let text = match key {
             LimitKey::Tenant => self.tenant_name,
             LimitKey::Session => self.session,

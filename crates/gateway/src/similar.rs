@@ -13,7 +13,7 @@ use lru::LruCache;
 
 use crate::cache::only_words;
 use crate::consider::{Case, Looked, keys};
-use crate::identical::Sent;
+use crate::identical::{Document, Sent};
 use crate::judge::hear_identical;
 use crate::meaning::Meaning;
 use crate::pipeline::Worker;
@@ -96,7 +96,7 @@ impl Worker {
                     path: looked.path,
                     query: looked.query,
                     keys: keys(looked, case, &case.account_name),
-                    document,
+                    document: Document::Written(document),
                 };
                 sent.fingerprint(&applied)
             };

@@ -14,7 +14,8 @@ pub(crate) struct Chunk<'a> {
     pub(crate) model: Option<Json<'a>>,
     pub(crate) created: Option<Json<'a>>,
     pub(crate) choices: Option<Choices<'a>>,
-    pub(crate) usage: Option<Json<'a>>,
+    /// Whether it reports what was used, and what that is; `None` where the report makes no sense.
+    pub(crate) usage: Option<Option<Usage>>,
     /// Bytes without a meaning that hide how long a chunk is.
     pub(crate) obfuscation: Option<Json<'a>>,
 }
@@ -83,10 +84,14 @@ impl<'a> Chunk<'a> {
                     "id" => &mut chunk.id,
                     "model" => &mut chunk.model,
                     "created" => &mut chunk.created,
-                    "usage" => &mut chunk.usage,
                     "obfuscation" => &mut chunk.obfuscation,
                     "choices" => {
                         chunk.choices = Choices::read(cursor)?;
+                        return Ok(());
+                    }
+                    "usage" => {
+                        chunk.usage =
+                            if cursor.is_null()? { None } else { Some(Usage::openai_here(cursor)?) };
                         return Ok(());
                     }
                     _ => return cursor.skip().map(drop),
@@ -118,7 +123,7 @@ impl<'a> Chunk<'a> {
 
     pub(crate) fn read(&self, scribe: &mut Scribe, indices: &mut Indices) {
         scribe.identify(self.id, self.model);
-        if let Some(usage) = self.usage.and_then(Usage::openai) {
+        if let Some(usage) = self.usage.flatten() {
             scribe.answer.usage = Some(usage);
         }
         if let Some(choices) = &self.choices {

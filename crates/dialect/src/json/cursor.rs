@@ -53,12 +53,27 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next byte that is no white space, which the cursor then stands before.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
-        let bytes = self.text.as_bytes();
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(self.at) {
-            self.at += 1;
+        match self.text.as_bytes().get(self.at).copied() {
+            Some(b' ' | b'\n' | b'\r' | b'\t') => self.peek_behind_space(),
+            next => next,
         }
-        bytes.get(self.at).copied()
+    }
+
+    /// The same where white space comes. Whoever writes each member on a line of its own indents it with many spaces.
+    #[inline(never)]
+    fn peek_behind_space(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        loop {
+            match bytes.get(self.at).copied() {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                next => return next,
+            }
+            let rest = bytes.get(self.at..).unwrap_or_default();
+            let indent = rest.as_chunks::<8>().0.iter().take_while(|eight| **eight == [b' '; 8]).count();
+            self.at += 8 * indent;
+        }
     }
 
     /// Steps into a list or an object.

@@ -2,25 +2,20 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::sync::LazyLock;
-
-use memchr::memmem::Finder;
 
 /// The one written form that all ways of writing a string have in common. What comes and goes is without the quotes.
 ///
 /// Only `\u` and `\/` leave a choice, so nearly every string is in that form already and nothing is decoded.
 pub(crate) fn canonical(inside: &str) -> Cow<'_, str> {
     let bytes = inside.as_bytes();
-    if UNICODE.find(bytes).is_none() && SLASH.find(bytes).is_none() {
+    let leaves_a_choice = |at: usize| matches!(bytes.get(at + 1), Some(b'u' | b'/'));
+    if !memchr::memchr_iter(b'\\', bytes).any(leaves_a_choice) {
         return Cow::Borrowed(inside);
     }
     let mut canonical = String::with_capacity(inside.len());
     push_escaped(&unescaped(inside), &mut canonical);
     Cow::Owned(canonical)
 }
-
-static UNICODE: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\\u"));
-static SLASH: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\\/"));
 
 /// What the inside of a JSON string means.
 pub(crate) fn unescaped(inside: &str) -> Cow<'_, str> {
