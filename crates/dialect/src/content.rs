@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::json::{Broken, Cursor, Json, hash, string, words};
 
@@ -91,7 +91,7 @@ impl Shown<'_> {
         let kind = if self.kind.is_empty() { "block" } else { &self.kind };
         let bytes = self.written.as_bytes();
         // The short hash takes a nanosecond for each byte, which are milliseconds for a picture.
-        let name = if bytes.len() > LONG { xxh3_64(bytes) } else { hash(bytes) };
+        let name = if bytes.len() > LONG { XxHash3_64::oneshot(bytes) } else { hash(bytes) };
         format!("[{kind} {name:016x}]")
     }
 }

@@ -2,24 +2,27 @@
 
 use loopbreaker::with_canonical;
 use memchr::memmem;
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 use crate::content;
 use crate::json::{Json, string, words};
+use crate::members::LongText;
 use crate::written::{Form, Part};
 
 /// Hashes the parts of a message, each with a mark and its length, so that no two messages run together.
 ///
 /// Ids, cache marks, signatures and what the model only thought are left out: clients drop, renew and move them while
 /// the conversation stays the same.
-pub(crate) struct Digest {
+pub(crate) struct Digest<'d> {
     hash: u128,
     is_system: bool,
+    /// A text of the message that is hashed only once, whoever asks for it.
+    long: Option<&'d LongText<'d>>,
 }
 
-impl Digest {
+impl<'d> Digest<'d> {
     /// Begins with who speaks.
-    pub(crate) fn of(form: Form, name: Option<&str>) -> Self {
+    pub(crate) fn of(form: Form, name: Option<&str>, long: Option<&'d LongText<'d>>) -> Self {
         let speaker = match form {
             Form::System => b's',
             Form::Outside => b'u',
@@ -28,7 +31,7 @@ impl Digest {
             Form::Compaction => b'c',
             Form::Nothing | Form::Unknown => b'-',
         };
-        let mut digest = Self { hash: 0, is_system: form == Form::System };
+        let mut digest = Self { hash: 0, is_system: form == Form::System, long };
         digest.frame(
             speaker,
             name.filter(|_| form != Form::Result && form != Form::Call).unwrap_or_default().as_bytes(),
@@ -38,7 +41,7 @@ impl Digest {
 
     /// The digest of a message that could not be read.
     pub(crate) fn of_bytes(bytes: &str) -> u128 {
-        let mut digest = Self::of(Form::Unknown, None);
+        let mut digest = Self::of(Form::Unknown, None, None);
         digest.frame(b'?', bytes.as_bytes());
         digest.finish()
     }
@@ -75,6 +78,11 @@ impl Digest {
 
     /// A JSON string. No words are the same as nothing.
     fn text(&mut self, mark: u8, text: Json<'_>) {
+        if let Some(long) = self.long.filter(|long| long.is(text) && !self.is_system)
+            && let (Some(hash), Some(inside)) = (long.hash(), text.inside())
+        {
+            return self.link(mark, hash, inside.len());
+        }
         let Some(text) = text.canonical_string().filter(|text| !text.is_empty()) else { return };
         if self.is_system && memmem::find(text.as_bytes(), BILLING_HEADER.as_bytes()).is_some() {
             self.frame(mark, without_billing_header(&text).as_bytes());
@@ -119,12 +127,16 @@ impl Digest {
     }
 
     fn frame(&mut self, mark: u8, bytes: &[u8]) {
+        self.link(mark, XxHash3_128::oneshot(bytes), bytes.len());
+    }
+
+    fn link(&mut self, mark: u8, hash: u128, length: usize) {
         // One hash in the other: most parts are a few bytes, for which a hash that takes pieces is slow to begin.
         let mut link = [mark; 41];
         link[1..17].copy_from_slice(&self.hash.to_le_bytes());
-        link[17..33].copy_from_slice(&xxh3_128(bytes).to_le_bytes());
-        link[33..].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
-        self.hash = xxh3_128(&link);
+        link[17..33].copy_from_slice(&hash.to_le_bytes());
+        link[33..].copy_from_slice(&(length as u64).to_le_bytes());
+        self.hash = XxHash3_128::oneshot(&link);
     }
 }
 

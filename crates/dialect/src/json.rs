@@ -38,12 +38,21 @@ impl<'a> Json<'a> {
         self.0.strip_prefix('"')?.strip_suffix('"')
     }
 
+    pub(crate) fn is_null(self) -> bool {
+        self.0 == "null"
+    }
+
     pub(crate) fn is_string(self) -> bool {
         self.0.starts_with('"')
     }
 
     fn string(self) -> Option<Cow<'a, str>> {
         self.inside().map(escape::unescaped)
+    }
+
+    /// Whether what stands between the quotes can be written in no other way.
+    pub(crate) fn has_one_spelling(self) -> bool {
+        self.inside().is_some_and(|inside| !escape::leaves_a_choice(inside))
     }
 
     /// The form that all ways of writing a string have in common, without the quotes.

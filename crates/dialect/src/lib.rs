@@ -44,6 +44,7 @@ mod facts;
 mod gemini;
 mod hint;
 pub mod json;
+mod members;
 mod refusal;
 mod request;
 mod rewrite;

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::digest::Digest;
 use crate::events::Listener;
@@ -125,6 +125,25 @@ impl<'a> Message<'a> {
         says && !does
     }
 
+    /// What it says to the letter: equal for two messages exactly when all that stands in them is, however their JSON is
+    /// spelt.
+    ///
+    /// ```
+    /// use loopbreaker_dialect::{Dialect, read_request};
+    /// let said = |body: &str| {
+    ///     let mut said = Vec::new();
+    ///     read_request(Dialect::Chat, body.as_bytes(), None, &mut |message| said.push(message.to_the_letter()))?;
+    ///     Ok::<_, loopbreaker_dialect::Unreadable>(said)
+    /// };
+    /// let one = said(r#"{"messages":[{"role":"user","content":"a/b","id":1}]}"#)?;
+    /// assert_eq!(one, said(r#"{"messages":[{"id":1.0, "content":"a\/b", "role":"user"}]}"#)?);
+    /// assert_ne!(one, said(r#"{"messages":[{"role":"user","content":"a/b","id":2}]}"#)?);
+    /// # Ok::<(), loopbreaker_dialect::Unreadable>(())
+    /// ```
+    pub fn to_the_letter(&self) -> u128 {
+        self.written.members().hash(self.text)
+    }
+
     /// What happens in it.
     pub fn events(&self, take: &mut dyn FnMut(Event<'a>)) {
         let mut listener = Listener::of(&self.written, self.form, take);
@@ -148,7 +167,8 @@ impl<'a> Message<'a> {
         if self.form == Form::Unknown {
             return Digest::of_bytes(self.text);
         }
-        let mut digest = Digest::of(self.form, self.written.name().as_deref());
+        let long = self.written.members().long();
+        let mut digest = Digest::of(self.form, self.written.name().as_deref(), long);
         self.each_part(&mut |part| {
             digest.add(part);
             hear(part);
@@ -285,7 +305,7 @@ impl<'a> Messages<'a> {
         (self.before, self.end) = (mark.messages, mark.offset);
         self.read_list(&mut cursor, mark.offset).map_err(shifted)?;
         let tail = body.get(self.end..).unwrap_or_default();
-        if xxh3_64(tail) == mark.tail && !self.signed {
+        if XxHash3_64::oneshot(tail) == mark.tail && !self.signed {
             let messages = self.before + self.list.len();
             let mark = Mark { offset: self.end, messages, ..mark.clone() };
             return Ok(Reading { facts: Arc::clone(&mark.facts), mark: Some(mark), messages });
@@ -360,7 +380,8 @@ impl<'a> Messages<'a> {
             let span = offset + start..self.end;
             let text = rest.get(..cursor.at() - start).unwrap_or_default();
             let written = written.unwrap_or_default();
-            let message = Message::of(written, written.form(), text, span);
+            let form = written.form();
+            let message = Message::of(written, form, text, span);
             self.signed = self.signed || message.speaker == Speaker::System && is_signed(text);
             self.list.push(message);
         }
@@ -375,7 +396,7 @@ impl<'a> Messages<'a> {
         let mark = head.filter(|_| self.end > 0).map(|mut head| {
             head.signed = head.signed || self.signed;
             let head = if *facts == head { Arc::clone(&facts) } else { Arc::new(head) };
-            let tail = xxh3_64(body.get(self.end..).unwrap_or_default());
+            let tail = XxHash3_64::oneshot(body.get(self.end..).unwrap_or_default());
             Mark { offset: self.end, messages, head, facts: Arc::clone(&facts), tail }
         });
         Reading { facts, mark, messages }

@@ -10,11 +10,12 @@ use memchr::memmem;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::json::{Broken, Cursor, Json, string, words};
+use crate::members::Members;
 use crate::{content, gemini};
 
 /// One message, or one item of the Responses API. Nothing in it has a type but the whole, so that a strange value
 /// costs no more than what it would have said.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 pub struct Written<'a> {
     kind: Option<Json<'a>>,
     role: Option<Json<'a>>,
@@ -31,6 +32,8 @@ pub struct Written<'a> {
     action: Option<Json<'a>>,
     output: Option<Json<'a>>,
     summary: Option<Json<'a>>,
+    /// All that stands in it, known or not.
+    members: Members<'a>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Written<'a> {
@@ -125,25 +128,38 @@ impl<'a> Written<'a> {
     /// Reads the object that comes here. Of two members of the same name the last one counts.
     pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Broken<'a>> {
         let mut message = Self::default();
-        cursor.members(|key, value| match key {
-            "type" => message.kind = Some(value),
-            "role" => message.role = Some(value),
-            "name" => message.name = Some(value),
-            "content" => message.content = Some(value),
-            "parts" => message.parts = Some(value),
-            "reasoning_content" => message.reasoning_content = Some(value),
-            "tool_calls" => message.tool_calls = Some(value),
-            "function_call" => message.function_call = Some(value),
-            "tool_call_id" => message.tool_call_id = Some(value),
-            "call_id" => message.call_id = Some(value),
-            "arguments" => message.arguments = Some(value),
-            "input" => message.input = Some(value),
-            "action" => message.action = Some(value),
-            "output" => message.output = Some(value),
-            "summary" => message.summary = Some(value),
-            _ => {}
+        cursor.walk(|key, cursor| {
+            let value = cursor.skip()?;
+            message.members.add(key, value);
+            let member = match key {
+                "type" => &mut message.kind,
+                "role" => &mut message.role,
+                "name" => &mut message.name,
+                "content" => &mut message.content,
+                "parts" => &mut message.parts,
+                "reasoning_content" => &mut message.reasoning_content,
+                "tool_calls" => &mut message.tool_calls,
+                "function_call" => &mut message.function_call,
+                "tool_call_id" => &mut message.tool_call_id,
+                "call_id" => &mut message.call_id,
+                "arguments" => &mut message.arguments,
+                "input" => &mut message.input,
+                "action" => &mut message.action,
+                "output" => &mut message.output,
+                "summary" => &mut message.summary,
+                _ => return Ok(()),
+            };
+            if !value.is_null() {
+                *member = Some(value);
+            }
+            Ok(())
         })?;
         Ok(message)
+    }
+
+    /// All that stands in it, known or not.
+    pub(crate) fn members(&self) -> &Members<'a> {
+        &self.members
     }
 
     /// A message of which only the content is known.

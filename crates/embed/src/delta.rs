@@ -5,7 +5,7 @@ use loopbreaker::{
     runs_a_command,
 };
 use serde_json::Value;
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 use crate::phrases::out_of_quotes;
 use crate::reading::{How, Reading, Results, Rule};
@@ -90,7 +90,7 @@ impl Delta {
     }
 
     fn hear(&mut self, reply: &str) {
-        self.learn(Some(Upshot::Gave(xxh3_128(reply.trim().as_bytes()))));
+        self.learn(Some(Upshot::Gave(XxHash3_128::oneshot(reply.trim().as_bytes()))));
     }
 
     fn learn(&mut self, upshot: Option<Upshot>) {

@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use twox_hash::XxHash3_128;
 
 /// Hashes with a seed of this process: nobody can prepare two texts or two tenants that meet.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ impl Keyed {
     }
 
     pub(crate) fn text(self, text: &str) -> u128 {
-        xxh3_128_with_seed(text.as_bytes(), self.seed)
+        XxHash3_128::oneshot_with_seed(self.seed, text.as_bytes())
     }
 
     /// Two names as one: `("a", "b:c")` is not `("a:b", "c")`.
@@ -25,7 +25,7 @@ impl Keyed {
         bytes.extend_from_slice(&(first.len() as u64).to_le_bytes());
         bytes.extend_from_slice(first.as_bytes());
         bytes.extend_from_slice(second.as_bytes());
-        xxh3_128_with_seed(&bytes, self.seed)
+        XxHash3_128::oneshot_with_seed(self.seed, &bytes)
     }
 }
 

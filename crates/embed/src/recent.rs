@@ -246,7 +246,7 @@ fn lock(mutex: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 mod tests {
     use std::sync::Arc;
 
-    use xxhash_rust::xxh3::xxh3_128;
+    use twox_hash::XxHash3_128;
 
     use super::{Body, Earlier, Likeness, Recent, Saying};
     use crate::reading::Results;
@@ -258,7 +258,7 @@ mod tests {
         let saying = Saying {
             text,
             excerpt: &excerpt,
-            fingerprint: xxh3_128(text.as_bytes()),
+            fingerprint: XxHash3_128::oneshot(text.as_bytes()),
             results: Results::Gave(results),
             is_order: false,
             keep_text: true,
@@ -304,7 +304,7 @@ mod tests {
         let recent = Recent::new(5, HOUR, 1 << 20);
         let ask = |text: &str, results: Results, is_order: bool| {
             let excerpt: Arc<str> = text.into();
-            let fingerprint = xxh3_128(text.as_bytes());
+            let fingerprint = XxHash3_128::oneshot(text.as_bytes());
             let saying = Saying { text, excerpt: &excerpt, fingerprint, results, is_order, keep_text: true };
             let earlier = recent.hear(1, &saying, 0).1;
             earlier.iter().map(|earlier| earlier.same_order).collect::<Vec<_>>()

@@ -1,6 +1,6 @@
 //! Whether two texts may say the same, before anything is embedded.
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// Which words a text has, in 128 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl Words {
             text.split(|char: char| !char.is_alphanumeric() && char != '_').filter(|word| !word.is_empty())
         {
             let stem: String = word.chars().take(STEM).flat_map(char::to_lowercase).collect();
-            let bit = xxh3_64(stem.as_bytes()) % 1_024;
+            let bit = XxHash3_64::oneshot(stem.as_bytes()) % 1_024;
             bits[(bit / 64) as usize] |= 1 << (bit % 64);
         }
         Self(bits)

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loopbreaker::{Fingerprint, IdenticalRequest, IdenticalRequestConfig, RequestCount, Timestamp};
 use loopbreaker_config::LimitKey;
-use xxhash_rust::xxh3::xxh3_128;
 
 use crate::fleet::AttemptKind;
+use crate::framed::Framed;
 use crate::limits::Keys;
 use crate::settings::Applied;
 use crate::transcripts::Hashed;
@@ -38,33 +38,27 @@ impl Sent<'_> {
     /// The tenant's key is a keyed hash and among what is hashed, so nobody can make a request that counts for somebody
     /// else's. Who makes two of their own that count as one harms nobody else: a quick hash will do.
     pub(crate) fn fingerprint(&self, applied: &Applied<'_>) -> Fingerprint {
-        let mut fields = Vec::with_capacity(256);
-        let mut add = |field: &[u8]| {
-            fields.extend_from_slice(&(field.len() as u64).to_le_bytes());
-            fields.extend_from_slice(field);
-        };
-        add(&self.keys.tenant.to_le_bytes());
+        let mut fields = Framed::of(self.keys.tenant);
         for key in &applied.policy.policy.limit_keys {
-            add(&self.keys.value(key));
+            fields.add(&self.keys.value(key));
         }
         // A policy in shadow counts for itself.
-        add(applied.mode().as_str().as_bytes());
-        add(applied.policy.id.as_bytes());
-        add(self.method.as_bytes());
-        add(self.path.as_bytes());
+        for name in [applied.mode().as_str(), &applied.policy.id, self.method, self.path] {
+            fields.add(name.as_bytes());
+        }
         match self.document {
-            Document::Read(document) => add(document),
-            Document::Written(body) => add(Fingerprint::of_document(body).as_bytes()),
+            Document::Read(document) => fields.add(document),
+            Document::Written(body) => fields.add(Fingerprint::of_document(body).as_bytes()),
         }
         let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
         let mut pairs: Vec<(&str, &str)> =
             pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
         pairs.sort_unstable();
         for (name, value) in pairs {
-            add(name.as_bytes());
-            add(value.as_bytes());
+            fields.add(name.as_bytes());
+            fields.add(value.as_bytes());
         }
-        Fingerprint::known_as(xxh3_128(&fields))
+        Fingerprint::known_as(fields.hash())
     }
 
     /// The windows in which it counts, as other processes are asked about them: nobody knows its session yet.

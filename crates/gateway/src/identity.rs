@@ -7,7 +7,7 @@ use hyper::header::HeaderMap;
 use loopbreaker_config::Dialect as Provider;
 use loopbreaker_dialect::Facts;
 use loopbreaker_telemetry::TenantClass;
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use twox_hash::XxHash3_128;
 
 use crate::secret::Secret;
 
@@ -121,7 +121,7 @@ impl Tenants {
             (None, None) => (TenantClass::Anonymous, ""),
         };
         // A tenant that calls itself `anonymous` or `key_…` is not the one that is called so by us.
-        let memo = xxh3_128_with_seed(text.as_bytes(), self.seed ^ class as u64);
+        let memo = XxHash3_128::oneshot_with_seed(self.seed ^ class as u64, text.as_bytes());
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tenant) = known.get(&memo) {
             return tenant.clone();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use loopbreaker::{Fingerprint, RedundancyRules, Saved, with_canonical};
+use loopbreaker::{Fingerprint, RedundancyRules, Saved};
 use loopbreaker_dialect::{Dialect, Facts, Mark, Message, Speaker, Unreadable, read_request};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use twox_hash::{XxHash3_64, XxHash3_128};
 
 use crate::loops::{LoopState, Tail, Tell};
 use crate::reminders::Ending;
@@ -95,7 +95,7 @@ impl Reader<'_> {
             mark,
         });
         let document = self.fingerprint.then(|| {
-            transcript.canonical = canonical(transcript.canonical, resumed, body, &messages);
+            transcript.canonical = to_the_letter(transcript.canonical, resumed, &messages);
             document(&mut transcript, body)
         });
         let tails = transcript.recent.go_on(self.tenant, resumed || thread.is_some(), &spoken);
@@ -206,7 +206,7 @@ fn newest_result(messages: &[Message<'_>]) -> Option<usize> {
 
 /// The key of a thread that the provider keeps: a response id, or a conversation's.
 pub(crate) fn thread_key(tenant: u128, name: &str) -> u128 {
-    mix(tenant ^ 0x7468_7265_6164, xxh3_128(name.as_bytes()))
+    mix(tenant ^ 0x7468_7265_6164, XxHash3_128::oneshot(name.as_bytes()))
 }
 
 /// Digests of the messages that count, and which they are. What the system says is no part of a transcript: many
@@ -285,22 +285,18 @@ pub(crate) fn mix(before: u128, next: u128) -> u128 {
     let mut both = [0; 32];
     both[..16].copy_from_slice(&before.to_le_bytes());
     both[16..].copy_from_slice(&next.to_le_bytes());
-    xxh3_128(&both)
+    XxHash3_128::oneshot(&both)
 }
 
 fn first(messages: &[Message<'_>], mark: &Mark) -> usize {
     messages.first().map_or(mark.offset(), |message| message.span.start)
 }
 
-fn canonical(before: u128, resumed: bool, body: &[u8], messages: &[Message<'_>]) -> u128 {
+/// What the messages say to the letter. It never leaves the fingerprint that it becomes a part of, and who could forge
+/// it could as well send the same message again, so its hashes are quick ones.
+fn to_the_letter(before: u128, resumed: bool, messages: &[Message<'_>]) -> u128 {
     let start = if resumed { before } else { 0 };
-    messages.iter().fold(start, |hash, message| mix(hash, canonical_hash(&body[message.span.clone()])))
-}
-
-/// The hash of a message's canonical form. It never leaves the fingerprint that it becomes a part of, and who could
-/// forge it could as well send the same message again, so it is a quick one.
-fn canonical_hash(message: &[u8]) -> u128 {
-    with_canonical(message, |canonical| canonical.map_or_else(|| !xxh3_128(message), xxh3_128))
+    messages.iter().fold(start, |hash, message| mix(hash, message.to_the_letter()))
 }
 
 /// Messages and the rest of the body, each in canonical form: equal for two bodies exactly when they say the same.
@@ -308,7 +304,7 @@ fn document(transcript: &mut Transcript, body: &[u8]) -> [u8; 48] {
     let rest = match &mut transcript.place {
         Some(place) => {
             let tail = &body[place.mark.offset()..];
-            let tail_hash = xxh3_64(tail);
+            let tail_hash = XxHash3_64::oneshot(tail);
             match place.rest {
                 Some((known, rest)) if known == tail_hash => rest,
                 _ => {

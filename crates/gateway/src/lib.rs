@@ -21,6 +21,7 @@ mod decision;
 mod decode;
 mod delta;
 mod fleet;
+mod framed;
 mod gateway;
 mod govern;
 mod headers;

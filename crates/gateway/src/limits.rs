@@ -12,10 +12,11 @@ use loopbreaker_budget::{
 use loopbreaker_config::LimitKey;
 use loopbreaker_dialect::{Facts, Refusal};
 use loopbreaker_fleet::{ChargeAsk, Told};
-use xxhash_rust::xxh3::Xxh3;
+use twox_hash::XxHash3_128;
 
 use crate::accounts::Accounts;
 use crate::fleet::window_millis;
+use crate::framed::Framed;
 use crate::settings::{Applied, Budget};
 use crate::verdict::{Proposal, Refused};
 
@@ -34,13 +35,6 @@ pub(crate) struct Keys<'r> {
 }
 
 impl Keys<'_> {
-    /// Adds the value of a limit key to a hash, with its length. The tenant is part of every hash already.
-    fn hash_into(&self, key: &LimitKey, hasher: &mut Xxh3) {
-        let value = self.value(key);
-        hasher.update(&(value.len() as u64).to_le_bytes());
-        hasher.update(&value);
-    }
-
     /// Whether a limit key has this value.
     pub(crate) fn is(&self, key: &LimitKey, value: &str) -> bool {
         *self.value(key) == *value.as_bytes()
@@ -72,22 +66,20 @@ impl Keys<'_> {
 
     /// The charge of a request whose session is not known yet.
     fn charge(&self, applied: &Applied<'_>, budget: &Budget, estimate: Estimate) -> Charge {
-        let mut hasher = Xxh3::new();
-        hasher.update(&self.tenant.to_le_bytes());
+        let mut fields = Framed::of(self.tenant);
         // A policy in shadow counts for itself.
         for name in [applied.mode().as_str(), &applied.policy.id, &budget.rule.id] {
-            hasher.update(&(name.len() as u64).to_le_bytes());
-            hasher.update(name.as_bytes());
+            fields.add(name.as_bytes());
         }
         for key in budget.rule.keys.iter().filter(|key| **key != LimitKey::Session) {
-            self.hash_into(key, &mut hasher);
+            fields.add(&self.value(key));
         }
         let estimate = match budget.limit.quantity {
             Quantity::Requests => 1,
             Quantity::Tokens => estimate.tokens.under(budget.limit.amount),
             Quantity::Money => estimate.money_micros.under(budget.limit.amount),
         };
-        Charge { key: hasher.digest128(), limit: budget.limit, estimate }
+        Charge { key: fields.hash(), limit: budget.limit, estimate }
     }
 }
 
@@ -164,10 +156,8 @@ impl<'s> Charges<'s> {
     pub(crate) fn belong_to(&mut self, account: &str) {
         for (charge, (_, budget)) in self.charges.iter_mut().zip(&self.of) {
             if by_session(budget) {
-                let mut hasher = Xxh3::new();
-                hasher.update(&charge.key.to_le_bytes());
-                hasher.update(account.as_bytes());
-                charge.key = hasher.digest128();
+                let of_its_own = [&charge.key.to_le_bytes()[..], account.as_bytes()].concat();
+                charge.key = XxHash3_128::oneshot(&of_its_own);
             }
         }
     }

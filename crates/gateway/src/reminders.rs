@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 use crate::inspect::mix;
 use crate::recency::Recency;
@@ -79,7 +79,7 @@ pub(crate) fn hash_of_words(words: &str) -> u128 {
             folded.push(byte);
         }
     }
-    xxh3_128(&folded)
+    XxHash3_128::oneshot(&folded)
 }
 
 #[cfg(test)]

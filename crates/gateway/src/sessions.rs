@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loopbreaker::Timestamp;
 use loopbreaker_fleet::{Chance, RefusedBefore, Remembered};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::judge::Past;
 use crate::loops::Ruled;
@@ -35,12 +35,12 @@ impl RunName {
 
     /// What a tenant is called among processes that share their state.
     pub(crate) fn tag(tenant: &str) -> u64 {
-        xxh3_64(tenant.as_bytes())
+        XxHash3_64::oneshot(tenant.as_bytes())
     }
 
     /// What a session is called there.
     pub(crate) fn hash(session: &str) -> u64 {
-        xxh3_64(session.as_bytes())
+        XxHash3_64::oneshot(session.as_bytes())
     }
 
     /// The session of a tenant that is known by its tag.

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use loopbreaker::{Fingerprint, RedundancyRules, Saved};
 use loopbreaker_dialect::Mark;
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 use crate::inspect::{Recent, mix};
 use crate::loops::LoopState;
@@ -67,7 +67,7 @@ impl PrefixHash {
         let (mut hash, mut from) = (tenant, 0);
         for index in 0..count {
             let to = Self::boundary(index);
-            hash = mix(hash, xxh3_128(&body[from..to]));
+            hash = mix(hash, XxHash3_128::oneshot(&body[from..to]));
             boundaries.push(hash);
             from = to;
         }
@@ -78,7 +78,7 @@ impl PrefixHash {
     pub(crate) fn of(&self, body: &[u8], end: usize) -> u128 {
         let last = Self::last_before(end);
         let before = last.and_then(|last| self.boundaries.get(last)).copied().unwrap_or(self.tenant);
-        mix(before, xxh3_128(&body[last.map_or(0, Self::boundary)..end]))
+        mix(before, XxHash3_128::oneshot(&body[last.map_or(0, Self::boundary)..end]))
     }
 
     /// Where a transcript that ends here is looked for.

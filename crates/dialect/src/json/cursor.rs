@@ -61,7 +61,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The same where white space comes. Whoever writes each member on a line of its own indents it with many spaces.
+    /// The same where white space comes. Whoever writes each member on a line of its own indents it with many spaces, so
+    /// eight of them are looked at together.
     #[inline(never)]
     fn peek_behind_space(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
@@ -70,9 +71,13 @@ impl<'a> Cursor<'a> {
                 Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
                 next => return next,
             }
-            let rest = bytes.get(self.at..).unwrap_or_default();
-            let indent = rest.as_chunks::<8>().0.iter().take_while(|eight| **eight == [b' '; 8]).count();
-            self.at += 8 * indent;
+            while let Some(eight) = bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
+                let others = u64::from_le_bytes(*eight) ^ u64::from_le_bytes([b' '; 8]);
+                self.at += (others.trailing_zeros() / 8) as usize;
+                if others != 0 {
+                    break;
+                }
+            }
         }
     }
 
@@ -134,7 +139,7 @@ impl<'a> Cursor<'a> {
     /// Steps over the value that comes here and returns it, unless it is null.
     pub(crate) fn skip_unless_null(&mut self) -> Result<Option<Json<'a>>, Broken<'a>> {
         let value = self.skip()?;
-        Ok((value.get() != "null").then_some(value))
+        Ok((!value.is_null()).then_some(value))
     }
 
     /// Steps over a null, if that is what comes here.

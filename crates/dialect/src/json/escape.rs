@@ -2,20 +2,38 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 
 /// The one written form that all ways of writing a string have in common. What comes and goes is without the quotes.
 ///
 /// Only `\u` and `\/` leave a choice, so nearly every string is in that form already and nothing is decoded.
 pub(crate) fn canonical(inside: &str) -> Cow<'_, str> {
-    let bytes = inside.as_bytes();
-    let leaves_a_choice = |at: usize| matches!(bytes.get(at + 1), Some(b'u' | b'/'));
-    if !memchr::memchr_iter(b'\\', bytes).any(leaves_a_choice) {
+    if !leaves_a_choice(inside) {
         return Cow::Borrowed(inside);
     }
     let mut canonical = String::with_capacity(inside.len());
     push_escaped(&unescaped(inside), &mut canonical);
     Cow::Owned(canonical)
 }
+
+/// Whether there is an escape that can be written in another way. One that is escaped itself counts as well: that costs
+/// a moment and changes nothing.
+pub(crate) fn leaves_a_choice(inside: &str) -> bool {
+    let bytes = inside.as_bytes();
+    if bytes.len() > LONG {
+        return UNICODE.find(bytes).is_some() || SLASH.find(bytes).is_some();
+    }
+    memchr::memchr_iter(b'\\', bytes).any(|at| matches!(bytes.get(at + 1), Some(b'u' | b'/')))
+}
+
+static UNICODE: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\\u"));
+static SLASH: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\\/"));
+
+/// In a long text most escapes are ends of lines, and two searches that pass over them are faster than one that stops at
+/// each.
+const LONG: usize = 512;
 
 /// What the inside of a JSON string means.
 pub(crate) fn unescaped(inside: &str) -> Cow<'_, str> {

@@ -8,13 +8,17 @@ const NOW: Timestamp = Timestamp::from_secs(0);
 /// Links of a chain over these messages, each of which is a letter.
 fn chain(messages: &str) -> Vec<u128> {
     (1..=messages.len())
-        .map(|end| u128::from(xxhash_rust::xxh3::xxh3_64(&messages.as_bytes()[..end])))
+        .map(|end| u128::from(twox_hash::XxHash3_64::oneshot(&messages.as_bytes()[..end])))
         .collect()
 }
 
 /// Hashes of each four messages that follow each other.
 fn tails(messages: &str) -> Vec<u128> {
-    messages.as_bytes().windows(4).map(|few| 1 << 100 | u128::from(xxhash_rust::xxh3::xxh3_64(few))).collect()
+    messages
+        .as_bytes()
+        .windows(4)
+        .map(|few| 1 << 100 | u128::from(twox_hash::XxHash3_64::oneshot(few)))
+        .collect()
 }
 
 fn locate(sessions: &Sessions, messages: &str) -> Located {
