@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loopbreaker::{Action, Outcome};
-use loopbreaker_observatory::{Arrival, Completion, Note, Observatory, Order, Usage, Verdict};
+use loopbreaker_observatory::{
+    Arrival, Completion, Note, Observatory, Order, STEPS_OUT_OF_A_LOOP, Usage, Verdict,
+};
 use loopbreaker_record::{Action as Deed, Cognition, DecisionLog, Identity, Meta, Moment, Status, TraceId};
 use loopbreaker_telemetry::mask;
 use lru::LruCache;
@@ -36,8 +38,8 @@ struct Run {
     open: Vec<TraceId>,
     /// Steps that are written down already, the newest ones, with their places in the transcript.
     known: Vec<(usize, TraceId)>,
-    /// Whether the last verdict was another than to allow.
-    is_marked: bool,
+    /// So many times yet it is told that a request is allowed: what was wrong before is over after a few of them.
+    marked: u8,
     /// Whether it was told that the provider keeps its history.
     history_elsewhere: bool,
 }
@@ -205,11 +207,11 @@ impl Clerk {
         }
         let run = self.runs.get_or_insert_mut(who.key, Run::default);
         let Some(thought) = judged.verdict else { return };
-        let is_marked = thought.action != Action::Allow;
-        if !is_marked && !run.is_marked {
-            return;
-        }
-        run.is_marked = is_marked;
+        run.marked = match (thought.action, run.marked) {
+            (Action::Allow, 0) => return,
+            (Action::Allow, left) => left - 1,
+            _ => STEPS_OUT_OF_A_LOOP,
+        };
         self.note(Verdict {
             tenant: Arc::clone(&who.tenant),
             session: who.session.to_string(),
