@@ -21,6 +21,7 @@ use crate::consider::Case;
 use crate::decode::{Encoding, StreamDecoder};
 use crate::headers;
 use crate::inbound::Start;
+use crate::journal::{Entry, Refused};
 use crate::outgoing::Outgoing;
 use crate::pipeline::{Times, Worker, add_verdict};
 use crate::reply::{Reply, refuse};
@@ -346,6 +347,17 @@ impl Sending<'_> {
         add_verdict(response.headers_mut(), &self.case);
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(hyper::header::RETRY_AFTER, seconds.into());
+        }
+        if self.dialect.is_some() {
+            // The verdict says what we think of it; that nobody answered has to be seen, too.
+            shared.tell(|| {
+                let why = Refused {
+                    position: self.case.position,
+                    code: Refusal::UpstreamUnavailable.code(),
+                    message: message.to_owned(),
+                };
+                Entry::Failed(self.case.who(self.dialect, self.times.at), why)
+            });
         }
         shared.telemetry.record(Record {
             status,

@@ -74,6 +74,7 @@ impl Clerk {
             Entry::Judged(who, judged) => self.judged(&who, judged),
             Entry::Answered(who, answered) => self.answered(&who, &answered),
             Entry::Refused(who, refused) => self.refused(&who, &refused),
+            Entry::Failed(who, failed) => self.failed(&who, &failed),
             Entry::Paused(who, session, reason) => {
                 let (tenant, session) = (Arc::clone(&who.tenant), mask(&session).into_owned());
                 let order = Order::Pause { reason };
@@ -196,6 +197,23 @@ impl Clerk {
         (run.round, run.parent) = (None, run.newest);
         let why = format!("{}: {}", refused.code, refused.message);
         let log = run.log(who, (refused.position, id), None, None, None, (Status::Skipped, Some(why)));
+        self.note(who.arrival(log));
+    }
+
+    /// A call that its provider did not answer. Retries of an outage are one step, for they say nothing new.
+    fn failed(&mut self, who: &Who, failed: &Refused) {
+        let run = self.runs.get_or_insert_mut(who.key, Run::default);
+        let id = TraceId::derived(&[
+            &who.key.0.to_le_bytes(),
+            &failed.position.to_le_bytes(),
+            failed.code.as_bytes(),
+        ]);
+        if run.knows(id) {
+            return;
+        }
+        (run.round, run.parent) = (None, run.newest);
+        let why = format!("{}: {}", failed.code, failed.message);
+        let log = run.log(who, (failed.position, id), None, None, None, (Status::Failure, Some(why)));
         self.note(who.arrival(log));
     }
 
