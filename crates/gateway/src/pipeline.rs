@@ -66,9 +66,7 @@ impl Worker {
         };
 
         // They go no further, so they say nothing about who calls either.
-        for name in destination.foreign_credentials() {
-            parts.headers.remove(*name);
-        }
+        headers::leave_out(&mut parts.headers, destination.foreign_credentials());
 
         // What is read of the body: all of it where it speaks a dialect, else as much as a fingerprint needs.
         let dialect = destination.dialect.filter(|_| parts.method == hyper::Method::POST);
@@ -87,7 +85,7 @@ impl Worker {
             Err(unread) => return cannot_read(dialect, &unread),
         };
         if let Some(trailers) = &mut start.trailers {
-            destination.foreign_credentials().iter().for_each(|name| drop(trailers.remove(*name)));
+            headers::leave_out(trailers, destination.foreign_credentials());
         }
         let encoding = Encoding::of(&parts.headers);
         let decoded = match encoding {
