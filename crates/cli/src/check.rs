@@ -10,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 use loopbreaker::Timestamp;
 use loopbreaker_budget::Prices;
 use loopbreaker_config::{Config, Problem};
+use loopbreaker_gateway::{BadCertificate, check_certificate};
 
 use crate::args::CheckArgs;
 use crate::config_file::{self, ConfigFile};
@@ -30,7 +31,12 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
         }
         found => found?,
     };
-    let checked = file.as_mut().map_or_else(|| Ok(Config::default()), ConfigFile::parse);
+    let mut checked = file.as_mut().map_or_else(|| Ok(Config::default()), ConfigFile::parse);
+    if let (Some(file), Ok(config)) = (&file, &checked)
+        && let Some(problem) = bad_certificate(file, config)
+    {
+        checked = Err(vec![problem]);
+    }
     if args.json {
         document::write(io::stdout().lock(), file.as_ref().map(|file| &*file.name), &checked)?;
     } else {
@@ -47,6 +53,25 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
         }
         _ => Ok(Exit::Fine),
     }
+}
+
+/// A certificate that nobody could listen with, as `serve` would find out.
+fn bad_certificate(file: &ConfigFile, config: &Config) -> Option<Problem> {
+    let tls = config.tls.as_ref()?;
+    let bad = check_certificate(&tls.cert, &tls.key).err()?;
+    let (key, hint) = match bad {
+        BadCertificate::Chain(..) => (
+            "cert",
+            "name the PEM file with the chain, the server's own certificate first; a relative path starts where `serve` \
+             is started",
+        ),
+        BadCertificate::Key(..) => (
+            "key",
+            "name the PEM file with the private key of that certificate, without a password; a relative path starts \
+             where `serve` is started",
+        ),
+    };
+    Some(file.problem_at(&["tls", key], bad.to_string(), hint))
 }
 
 /// Prices change, and budgets in dollars with them.

@@ -36,6 +36,12 @@ impl ConfigFile {
         })
     }
 
+    /// What is wrong with the value of a key, although it is written well.
+    pub(crate) fn problem_at(&self, keys: &[&str], message: String, hint: &str) -> Problem {
+        let (line, column) = Config::place_of(&self.text, keys).unwrap_or((1, 1));
+        Problem { file: None, line, column, path: keys.join("."), message, hint: Some(hint.to_owned()) }
+    }
+
     /// The files that it was read from.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let own = self.path.iter().cloned();

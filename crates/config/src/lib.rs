@@ -196,6 +196,26 @@ impl Config {
         Ok(Self { notices, ..config.unwrap_or_default() })
     }
 
+    /// Where the value of a key stands in a text, line and column: for what is only seen when the value is used.
+    ///
+    /// ```
+    /// use loopbreaker_config::Config;
+    /// let text = "tls:\n  cert: cert.pem\n  key: key.pem\n";
+    /// assert_eq!(Config::place_of(text, &["tls", "key"]), Some((3, 8)));
+    /// assert_eq!(Config::place_of(text, &["tls", "roots"]), None);
+    /// ```
+    pub fn place_of(text: &str, keys: &[&str]) -> Option<(u64, u64)> {
+        let text = guard::guard(text).ok()?;
+        let root = compose::compose(text, &Report::default()).ok()??;
+        let found = keys.iter().try_fold(&root, |node, key| match &node.value {
+            tree::Value::Map(entries) => {
+                entries.iter().find(|(known, _)| &*known.text == *key).map(|(_, node)| node)
+            }
+            tree::Value::Scalar { .. } | tree::Value::List(_) => None,
+        });
+        found.map(|node| (node.spot.line, node.spot.column))
+    }
+
     /// The policies, or the default one when there are none.
     ///
     /// ```

@@ -115,7 +115,13 @@ impl Worker {
         if case.verdict.action == Action::Reject {
             return Some(case.verdict.refusal.clone().unwrap_or_else(loop_detected));
         }
+        if let Some(refused) = self.still_rejected(case) {
+            return Some(refused);
+        }
         if let Some(pause) = self.pause(case, dialect) {
+            if let Some(words) = pause.rejection() {
+                return Some(self.rejected(case, &words));
+            }
             let is_over = pause.is_over(settings.config.pause.timeout, self.shared.now());
             case.verdict.action = if is_over { Action::Reject } else { Action::Pause };
             let refusal = case.verdict.refusal.clone();

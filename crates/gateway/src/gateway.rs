@@ -12,11 +12,9 @@ use loopbreaker::{Redundancy, RedundancyConfig, Step};
 use loopbreaker_config::Config;
 use loopbreaker_fleet::Fleet;
 use loopbreaker_telemetry::{Level, Part, ReloadResult, Telemetry};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::watch;
-use tokio_rustls::TlsAcceptor;
 
+use crate::certificate::{BadCertificate, acceptor};
 use crate::keeping;
 use crate::listen::{self, Door, Everybody, Serves};
 use crate::opening;
@@ -32,8 +30,8 @@ pub enum StartError {
     #[error("cannot listen on {0}: {1}; is another program using the port?")]
     Listen(SocketAddr, io::Error),
     /// The certificate to listen with cannot be used.
-    #[error("cannot use the certificate {0}: {1}")]
-    Certificate(String, String),
+    #[error(transparent)]
+    Certificate(#[from] BadCertificate),
     /// No TLS at all.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
@@ -255,22 +253,6 @@ fn spawn(
             }
         });
     })
-}
-
-fn acceptor(cert: &str, key: &str) -> Result<TlsAcceptor, StartError> {
-    let failed = |error: &dyn std::fmt::Display| StartError::Certificate(cert.to_owned(), error.to_string());
-    let chain: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(cert).map_err(|error| failed(&error))?.collect();
-    let chain = chain.map_err(|error| failed(&error))?;
-    let key = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(&error))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(|error| failed(&error))?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 /// Streams that are still open after this long are cut.

@@ -45,11 +45,19 @@ fn leave_login_out(headers: &mut HeaderMap) {
         .collect();
     let mut others = others.into_iter();
     match others.next() {
-        None => drop(cookies.remove()),
+        None => leave_out(headers, &[COOKIE.as_str()]),
         Some(first) => {
             cookies.insert(first);
             others.for_each(|other| cookies.append(other));
         }
+    }
+}
+
+/// Leaves headers out. To take one out of a map would move the last one into its place, and the order is the sender's.
+pub(crate) fn leave_out(headers: &mut HeaderMap, names: &[&str]) {
+    if names.iter().any(|name| headers.contains_key(*name)) {
+        let kept = headers.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+        *headers = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
     }
 }
 
@@ -74,7 +82,7 @@ pub(crate) fn trailers_to_upstream(
     copy(trailers, &mut out, |name| is_ours(name) || may_not_trail(name) || (edited && is_of_the_body(name)));
     let names: Vec<&str> = out.keys().map(HeaderName::as_str).collect();
     let announced = HeaderValue::from_str(&names.join(", ")).ok().filter(|_| !names.is_empty())?;
-    headers.remove(CONTENT_LENGTH);
+    leave_out(headers, &[CONTENT_LENGTH.as_str()]);
     headers.insert(TRAILER, announced);
     Some(out)
 }
@@ -167,8 +175,12 @@ fn is_ours(name: &HeaderName) -> bool {
 
 /// Whether it says what is true of the bytes of a body, and not of an edited one.
 fn is_of_the_body(name: &HeaderName) -> bool {
-    let is_digest = |name| matches!(name, "content-md5" | "digest" | "content-digest" | "repr-digest");
-    matches!(name.as_str(), "content-length" | "content-encoding") || is_digest(name.as_str())
+    let name = name.as_str();
+    let is_digest = matches!(name, "content-md5" | "digest" | "content-digest" | "repr-digest")
+        || name.starts_with("x-amz-checksum-")
+        // They announce which of those there is, and that it comes behind the body.
+        || matches!(name, "x-amz-sdk-checksum-algorithm" | "x-amz-trailer" | "x-amz-content-sha256");
+    is_digest || matches!(name, "content-length" | "content-encoding")
 }
 
 fn names_in_connection(headers: &HeaderMap) -> impl Iterator<Item = &str> {
@@ -232,6 +244,23 @@ mod tests {
     }
 
     #[test]
+    fn headers_that_are_left_out_do_not_change_the_order_of_the_others() {
+        let came =
+            map(&[("host", "here"), ("cookie", "loopbreaker=secret"), ("a", "1"), ("b", "2"), ("c", "3")]);
+        let mut sent = to_upstream(&came, &HeaderValue::from_static("there"), false);
+        assert_eq!(names(&sent), ["host=there", "a=1", "b=2", "c=3"]);
+        super::leave_out(&mut sent, &["a", "x"]);
+        assert_eq!(names(&sent), ["host=there", "b=2", "c=3"]);
+    }
+
+    #[test]
+    fn equal_names_stand_together_in_their_own_order() {
+        let came = map(&[("a", "1"), ("b", "2"), ("a", "3"), ("c", "4"), ("b", "5")]);
+        let sent = to_upstream(&came, &HeaderValue::from_static("h"), true);
+        assert_eq!(names(&sent), ["host=h", "a=1", "a=3", "b=2", "b=5", "c=4"]);
+    }
+
+    #[test]
     fn headers_that_all_may_go_on_keep_their_order_as_well() {
         let came = map(&[("zebra", "1"), ("host", "here"), ("connection", "Keep-Alive"), ("accept", "*/*")]);
         let sent = names(&to_upstream(&came, &HeaderValue::from_static("there"), false));
@@ -244,11 +273,28 @@ mod tests {
             ("content-length", "5"),
             ("content-encoding", "gzip"),
             ("content-digest", "sha-256=:x:"),
+            ("content-md5", "x"),
+            ("x-amz-checksum-crc32", "x"),
+            ("x-amz-checksum-sha256", "x"),
+            ("x-amz-sdk-checksum-algorithm", "CRC32"),
+            ("x-amz-date", "20260101T000000Z"),
             ("content-type", "a/b"),
         ]);
         let host = HeaderValue::from_static("h");
-        assert_eq!(names(&to_upstream(&came, &host, true)), ["host=h", "content-type=a/b"]);
-        assert_eq!(to_upstream(&came, &host, false).len(), 5);
+        let sent = to_upstream(&came, &host, true);
+        assert_eq!(names(&sent), ["host=h", "x-amz-date=20260101T000000Z", "content-type=a/b"]);
+        assert_eq!(to_upstream(&came, &host, false).len(), came.len() + 1);
+    }
+
+    #[test]
+    fn a_checksum_behind_an_edited_body_stays_behind() {
+        let came = map(&[("x-amz-checksum-crc32c", "x"), ("x-note", "kept")]);
+        let trailing = |edited| {
+            let mut headers = map(&[("content-length", "5")]);
+            names(&super::trailers_to_upstream(&came, &mut headers, edited).unwrap())
+        };
+        assert_eq!(trailing(true), ["x-note=kept"]);
+        assert_eq!(trailing(false), ["x-amz-checksum-crc32c=x", "x-note=kept"]);
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub(crate) enum Entry {
     Answered(Who, Box<Answered>),
     /// It was refused.
     Refused(Who, Refused),
+    /// It was let go, and its provider gave no answer.
+    Failed(Who, Refused),
     /// Its session is paused by the verdict on it.
     Paused(Who, Arc<str>, String),
     /// Everything before this is written down by the time that this is answered.
@@ -213,6 +215,7 @@ impl Entry {
             | Self::Judged(who, _)
             | Self::Answered(who, _)
             | Self::Refused(who, _)
+            | Self::Failed(who, _)
             | Self::Paused(who, ..) => Some(who),
             Self::CatchUp(_) => None,
         }

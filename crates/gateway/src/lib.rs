@@ -14,6 +14,7 @@ mod accounts;
 mod agreed;
 mod answer;
 mod cache;
+mod certificate;
 mod collected;
 mod consider;
 mod control;
@@ -70,4 +71,5 @@ mod upstream;
 mod verdict;
 mod within;
 
+pub use certificate::{BadCertificate, check_certificate};
 pub use gateway::{Gateway, Handle, StartError};

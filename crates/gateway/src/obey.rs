@@ -48,6 +48,23 @@ pub(crate) struct Said {
     is_handed_out: bool,
 }
 
+/// What an operator has refused, as other processes hear of it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct StaysRefused {
+    tenant: u64,
+    session: String,
+    /// The transcript, as hexadecimal digits: not every reader of JSON knows numbers of this size.
+    refused_tip: String,
+    words: String,
+}
+
+impl StaysRefused {
+    /// What another process said, if it is this.
+    pub(crate) fn read(message: &str) -> Option<Self> {
+        serde_json::from_str(message).ok()
+    }
+}
+
 impl Said {
     /// What another process said. What cannot be read comes from another version, and is left to it.
     pub(crate) fn read(message: &str) -> Option<Self> {
@@ -185,7 +202,31 @@ impl Obedience {
         }
     }
 
+    /// A session is refused with this transcript as long as it comes again unchanged, wherever that is.
+    pub(crate) fn refuse(&self, run: RunName, session: &str, tip: u128, words: &str) {
+        self.pauses.refusals.add(run, tip, words, self.clock.now());
+        let Some(fleet) = self.fleet.get().filter(|_| tip != 0) else { return };
+        let refused = StaysRefused {
+            tenant: run.tenant(),
+            session: session.to_owned(),
+            refused_tip: format!("{tip:032x}"),
+            words: words.to_owned(),
+        };
+        fleet.decide(run.tenant(), session, Decision::Say, serde_json::to_string(&refused).ok());
+    }
+
+    /// Another process has refused a session. What it said before this one began may have been decided anew since.
+    pub(crate) fn hear_refusal(&self, refused: &StaysRefused, is_old: bool) {
+        if let (Ok(tip), false) = (u128::from_str_radix(&refused.refused_tip, 16), is_old) {
+            let run = RunName::tagged(refused.tenant, &refused.session);
+            self.pauses.refusals.add(run, tip, &refused.words, self.clock.now());
+        }
+    }
+
     fn act(&self, run: RunName, session: &str, order: &Order) -> bool {
+        if !matches!(order, Order::Reject { .. }) {
+            self.pauses.refusals.lift(run);
+        }
         match order {
             Order::Pause { .. } => return self.hold(run, 0),
             Order::Resume => return self.pauses.resume(run),

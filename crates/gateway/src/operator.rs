@@ -79,6 +79,15 @@ impl Worker {
                 response = ask().await;
             }
             if response.status() != 404 {
+                if response.status().is_success() && ordering.action == "resume" {
+                    // It may not be paused any more, and refused all the same.
+                    for run in self.shared.sessions.named(&ordering.session) {
+                        if ordering.tenant.as_ref().is_none_or(|tenant| run.tenant() == RunName::tag(tenant))
+                        {
+                            self.shared.pauses.refusals.lift(run);
+                        }
+                    }
+                }
                 let is_decided = response.status().is_success() && ordering.action != "inject";
                 if is_decided && self.shared.obedience.must_be_told_elsewhere() {
                     // The session may be held by a process whose log does not know what this one knows.

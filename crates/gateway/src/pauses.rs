@@ -1,5 +1,7 @@
 //! Paused sessions: their calls are held until somebody decides.
 
+mod refusals;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,6 +10,7 @@ use loopbreaker::Timestamp;
 use tokio::sync::watch;
 
 use crate::sessions::RunName;
+use refusals::Refusals;
 
 /// What was decided about a paused session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub(crate) struct Pauses {
     /// Transcripts of sessions that an operator has let go on, newest last: a client that comes back with one is not
     /// paused for it again.
     approved: Mutex<VecDeque<(RunName, u128)>>,
+    /// What operators have refused.
+    pub(crate) refusals: Refusals,
 }
 
 #[derive(Debug)]
@@ -88,6 +93,10 @@ impl Pauses {
         let mut paused = self.lock();
         if paused.contains_key(&session) || paused.len() >= Self::MAX {
             return false;
+        }
+        if !by_policy {
+            // Whoever pauses it again wants to decide again.
+            self.refusals.lift(session);
         }
         let decision = watch::Sender::new(Decision::Waiting);
         let since = Since { at: now, before: millis };
@@ -202,6 +211,14 @@ impl Wait {
     /// Whether nobody has decided for so long that it is a refusal. A pause never becomes an approval by itself.
     pub(crate) fn is_over(&self, timeout: Duration, now: Timestamp) -> bool {
         u128::from(self.since.millis_until(now)) >= timeout.as_millis()
+    }
+
+    /// The words with which it was refused, if it was.
+    pub(crate) fn rejection(&self) -> Option<Arc<str>> {
+        match &*self.decision.borrow() {
+            Decision::Rejected(words) => Some(Arc::clone(words)),
+            Decision::Waiting | Decision::Resumed => None,
+        }
     }
 
     /// Waits for a decision, for at most `hold`.

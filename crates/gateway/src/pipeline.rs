@@ -66,9 +66,7 @@ impl Worker {
         };
 
         // They go no further, so they say nothing about who calls either.
-        for name in destination.foreign_credentials() {
-            parts.headers.remove(*name);
-        }
+        headers::leave_out(&mut parts.headers, destination.foreign_credentials());
 
         // What is read of the body: all of it where it speaks a dialect, else as much as a fingerprint needs.
         let dialect = destination.dialect.filter(|_| parts.method == hyper::Method::POST);
@@ -87,7 +85,7 @@ impl Worker {
             Err(unread) => return cannot_read(dialect, &unread),
         };
         if let Some(trailers) = &mut start.trailers {
-            destination.foreign_credentials().iter().for_each(|name| drop(trailers.remove(*name)));
+            headers::leave_out(trailers, destination.foreign_credentials());
         }
         let encoding = Encoding::of(&parts.headers);
         let decoded = match encoding {
@@ -212,6 +210,9 @@ impl Worker {
         if case.verdict.action == Action::Reject {
             return Err(case.verdict.refusal.clone().unwrap_or_else(loop_detected));
         }
+        if let Some(refused) = self.still_rejected(case) {
+            return Err(refused);
+        }
         let pause = self.pause(case, dialect);
         let delay = if case.verdict.action == Action::Throttle { case.verdict.delay } else { Duration::ZERO };
         if pause.is_none() && delay.is_zero() {
@@ -289,15 +290,38 @@ impl Worker {
             }
             Decision::Waiting | Decision::Rejected(_) if pause.is_over(timeout, self.shared.now()) => {
                 case.verdict.action = Action::Reject;
+                if !by_policy {
+                    self.stays_rejected(case, NOBODY_DECIDED);
+                }
                 Err(case.verdict.refusal.clone().unwrap_or_else(nobody_decided))
             }
-            Decision::Rejected(message) => {
-                case.verdict.action = Action::Reject;
-                self.shared.handed_out(case, Order::Reject { message: message.to_string() });
-                Err(rejected_by_operator(&message))
-            }
+            Decision::Rejected(message) => Err(self.rejected(case, &message)),
             Decision::Waiting => Err(still_paused()),
         }
+    }
+
+    /// The refusal of an operator, who is told that the agent has heard it.
+    pub(crate) fn rejected(&self, case: &mut Case<'_>, message: &str) -> Refused {
+        case.verdict.action = Action::Reject;
+        self.shared.handed_out(case, Order::Reject { message: message.to_owned() });
+        self.stays_rejected(case, message);
+        rejected_by_operator(message)
+    }
+
+    /// The same request is refused again: an operator's word is not told once and then forgotten.
+    fn stays_rejected(&self, case: &Case<'_>, message: &str) {
+        self.shared.obedience.refuse(case.account, &case.account_name, case.tip, message);
+    }
+
+    /// The refusal of a transcript that an operator has refused before, and that comes again as it was.
+    pub(crate) fn still_rejected(&self, case: &mut Case<'_>) -> Option<Refused> {
+        let refusals = &self.shared.pauses.refusals;
+        let again = refusals.of([case.account, case.run], case.tip, self.shared.now())?;
+        if again.is_news {
+            self.stays_rejected(case, &again.words);
+        }
+        case.verdict.action = Action::Reject;
+        Some(rejected_by_operator(&again.words))
     }
 
     /// The body with the hint, and with the question for usage where a budget needs the answer to it.
@@ -465,8 +489,10 @@ pub(crate) fn still_paused() -> Refused {
 
 /// An operator's pause whose time is over.
 pub(crate) fn nobody_decided() -> Refused {
-    rejected_by_operator("an operator paused this session, and nobody decided in time: it is refused")
+    rejected_by_operator(NOBODY_DECIDED)
 }
+
+const NOBODY_DECIDED: &str = "an operator paused this session, and nobody decided in time: it is refused";
 
 fn rejected_by_operator(message: &str) -> Refused {
     Refused {

@@ -21,6 +21,7 @@ use crate::consider::Case;
 use crate::decode::{Encoding, StreamDecoder};
 use crate::headers;
 use crate::inbound::Start;
+use crate::journal::{Entry, Refused};
 use crate::outgoing::Outgoing;
 use crate::pipeline::{Times, Worker, add_verdict};
 use crate::reply::{Reply, refuse};
@@ -193,7 +194,7 @@ impl Sending<'_> {
         *request.headers_mut() = headers::to_upstream(self.headers, &upstream.host, edited);
         if asked_for_usage {
             // What we asked for must be taken out of the answer again, which compression would prevent.
-            request.headers_mut().remove(ACCEPT_ENCODING);
+            headers::leave_out(request.headers_mut(), &[ACCEPT_ENCODING.as_str()]);
         }
         if self.web_socket.is_some() {
             headers::copy_upgrade(self.headers, request.headers_mut());
@@ -226,7 +227,7 @@ impl Sending<'_> {
         add_verdict(&mut headers, &self.case);
         let watch = self.watch(status, &parts.headers, editing);
         if editing.asked_for_usage {
-            headers.remove(CONTENT_LENGTH);
+            headers::leave_out(&mut headers, &[CONTENT_LENGTH.as_str()]);
         }
         // Only what the client said itself has an answer that may be given again.
         let is_own = (200..300).contains(&status) && editing.hinted.is_none() && !editing.rewritten;
@@ -346,6 +347,17 @@ impl Sending<'_> {
         add_verdict(response.headers_mut(), &self.case);
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(hyper::header::RETRY_AFTER, seconds.into());
+        }
+        if self.dialect.is_some() {
+            // The verdict says what we think of it; that nobody answered has to be seen, too.
+            shared.tell(|| {
+                let why = Refused {
+                    position: self.case.position,
+                    code: Refusal::UpstreamUnavailable.code(),
+                    message: message.to_owned(),
+                };
+                Entry::Failed(self.case.who(self.dialect, self.times.at), why)
+            });
         }
         shared.telemetry.record(Record {
             status,

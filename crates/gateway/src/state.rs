@@ -27,7 +27,7 @@ use crate::identity::Tenants;
 use crate::joining::{Mailbox, join};
 use crate::journal::{Entry, Journal};
 use crate::meaning::Meaning;
-use crate::obey::{Obedience, Said};
+use crate::obey::{Obedience, Said, StaysRefused};
 use crate::observe::{Observing, Running};
 use crate::orders::Orders;
 use crate::pauses::Pauses;
@@ -167,6 +167,8 @@ impl Shared {
                 if let Some(said) = Said::read(&message).filter(|said| self.obedience.is_news(said)) {
                     self.obedience.hear(&said, is_old);
                     self.agreed.hear_order(said.elsewhere(place, is_old));
+                } else if let Some(refused) = StaysRefused::read(&message) {
+                    self.obedience.hear_refusal(&refused, is_old);
                 }
             }
             Heard::Setting { name, value } => {

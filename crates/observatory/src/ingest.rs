@@ -210,8 +210,7 @@ impl Scribe<'_> {
             Some(kept) => (kept, Some(log)),
             None => (log, None),
         };
-        // A call that a gateway refused was never made: it is no decision of the agent's that could be a new one.
-        let counts = !open && (tells || log.action.status != Status::Skipped);
+        let counts = !open && (tells || is_made(&log));
         let reading = if counts { Some(self.score(id, &log, reported)?) } else { None };
         log.cognition.entropy_score = reading.as_ref().map(|reading| reading.score);
         // The severity of a log is that of its score; what else was found is the session's.
@@ -534,6 +533,16 @@ impl Scribe<'_> {
 /// A stored log as it stands in an answer.
 pub(crate) fn written(log: String) -> Stored<Box<RawValue>> {
     RawValue::from_string(log).map_err(|_| StoreError::Corrupt("a stored log is none".to_owned()))
+}
+
+/// Whether a gateway's log is of something that the agent did. A call that was refused was never made, and one to a model
+/// that did not answer led to nothing: neither is a decision of the agent's that could be a new one.
+fn is_made(log: &DecisionLog) -> bool {
+    match log.action.status {
+        Status::Skipped => false,
+        Status::Failure => log.action.tool_call.is_some(),
+        Status::Success | Status::Pending => true,
+    }
 }
 
 fn decision(log: &DecisionLog, reported: Option<f64>) -> Decision<'_> {

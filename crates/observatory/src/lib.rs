@@ -56,6 +56,7 @@ mod writer;
 pub use agreed::{Setting, SettingChange};
 pub use api::{Caller, Reply, decoded};
 pub use audit::{AuditCheck, AuditEntry, verify_audit};
+pub use concern::STEPS_OUT_OF_A_LOOP;
 pub use elsewhere::OrderElsewhere;
 pub use error::StoreError;
 pub use events::{Event, Subscription, Topic};

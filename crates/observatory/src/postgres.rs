@@ -185,13 +185,19 @@ impl Database for Postgres {
 
     fn query(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Vec<Row>> {
         let is_reader = self.role == Role::Reader;
-        let rows = self.ask(|link| {
+        let question = |link: &mut Link| {
             if is_reader {
                 link.greet()?;
             }
             link.query(sql, values)
-        })?;
-        rows.iter().map(cells::row).collect()
+        };
+        let mut rows = self.ask(question);
+        // A server that has started again has closed what was open before, which is seen only now. Reading twice does no
+        // harm. Nobody waits twice for one that is silent, or that could not be reached: there is no link to it any more.
+        if is_reader && matches!(rows, Err(StoreError::Unreachable(_))) && self.link.take().is_some() {
+            rows = self.ask(question);
+        }
+        rows?.iter().map(cells::row).collect()
     }
 
     fn flavour(&self) -> Flavour {

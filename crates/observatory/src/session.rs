@@ -91,9 +91,15 @@ impl Session {
 
     /// An agent took a step of this level: whether it is part of what is wrong, once it is known what the session is in.
     pub(crate) fn stepped(&mut self, agent: &str, level: &str) {
+        // An agent that was in a loop is watched as long as its session.
+        let is_recovering = self.marks.concern.is_recovering();
         let agents = &mut self.marks.agents;
         if level == "normal" {
-            agents.remove(agent);
+            if let Some(known) = agents.get_mut(agent).filter(|_| is_recovering) {
+                "warning".clone_into(known);
+            } else {
+                agents.remove(agent);
+            }
         } else if agents.len() < Self::MAX_AGENTS {
             agents.insert(agent.to_owned(), level.to_owned());
         }

@@ -23,7 +23,7 @@ use loopbreaker_record::TraceId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::concern::Concern;
+use crate::concern::{Concern, Recovery};
 use crate::database::{Database, Param, Row};
 use crate::error::{StoreError, Stored};
 use agents::Tallies;
@@ -250,8 +250,10 @@ pub(crate) struct Marks {
     pub(crate) alert: Option<Value>,
     /// What the gateway did last, until all was well again.
     pub(crate) verdict: Option<Value>,
-    /// `loop` or `warning` while the gateway says so.
+    /// `loop` or `warning` while the gateway says so, and for a while after that.
     pub(crate) verdict_level: String,
+    /// The way out of the loop that the gateway saw.
+    pub(crate) verdict_recovery: Recovery,
     /// What its own logs show of loops.
     pub(crate) concern: Concern,
     /// Agents whose last step here was part of what is wrong, and how bad it was; none while all is well.

@@ -221,21 +221,25 @@ impl Scribe<'_> {
         let row = self.change(id)?;
         row.last_at = row.last_at.max(now);
         let cost = row.cost_of_a_round();
-        if verdict.action == Action::Allow {
-            row.marks.verdict = None;
-            row.marks.verdict_level.clear();
-        } else {
-            row.marks.verdict = Some(json!({
+        let marks = &mut row.marks;
+        let recovery = &mut marks.verdict_recovery;
+        let level = match (verdict.action, noted.kind) {
+            // An agent that is out of money, or was switched off, does not go round in circles, nor does it take a step.
+            (action, "kill_switch" | "budget_exceeded") if action != Action::Allow => {
+                if recovery.is_under_way() { "warning" } else { "" }
+            }
+            (Action::Allow, _) => recovery.step(""),
+            (Action::Warn, _) => recovery.step("warning"),
+            _ => recovery.step("loop"),
+        };
+        level.clone_into(&mut marks.verdict_level);
+        if verdict.action != Action::Allow {
+            marks.verdict = Some(json!({
                 "action": noted.action, "enforced": noted.enforced, "policy": noted.policy, "kind": noted.kind,
                 "at": Moment::from_millis(now).as_str(),
             }));
-            let level = match noted.kind {
-                // An agent that is out of money, or was switched off, does not go round in circles.
-                "kill_switch" | "budget_exceeded" => "",
-                _ if verdict.action == Action::Warn => "warning",
-                _ => "loop",
-            };
-            level.clone_into(&mut row.marks.verdict_level);
+        } else if marks.verdict_level.is_empty() {
+            marks.verdict = None;
         }
         row.settle_level();
         if verdict.action != Action::Allow {

@@ -8,6 +8,7 @@ use http_body_util::Full;
 use hyper::Request;
 use loopbreaker::Action;
 use loopbreaker_config::BaseUrl;
+use loopbreaker_observatory::STEPS_OUT_OF_A_LOOP;
 use serde_json::{Value, json};
 
 use super::trouble::Trouble;
@@ -56,9 +57,14 @@ impl Loop {
         self.ask(url, rounds, &self.body(rounds)).await
     }
 
-    /// Goes on with something else after so many rounds: what was wrong is over.
+    /// Goes on with something else after so many rounds: what was wrong is over when several requests have shown that.
     pub(super) async fn leave(&self, url: &BaseUrl, rounds: usize) -> Result<(), Trouble> {
-        self.ask(url, rounds, &self.body_of(rounds, WAY_OUT)).await.map(drop)
+        let first = WAY_OUT.len().saturating_sub(usize::from(STEPS_OUT_OF_A_LOOP)) + 1;
+        for calls in first..=WAY_OUT.len() {
+            let others = WAY_OUT.get(..calls).unwrap_or(WAY_OUT);
+            self.ask(url, rounds, &self.body_of(rounds, others)).await?;
+        }
+        Ok(())
     }
 
     async fn ask(&self, url: &BaseUrl, rounds: usize, body: &str) -> Result<Judged, Trouble> {

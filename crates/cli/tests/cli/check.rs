@@ -51,6 +51,43 @@ fn policy_files_are_looked_for_beside_the_config_and_told_by_their_own_lines() {
 }
 
 #[test]
+fn a_certificate_that_nobody_could_listen_with_is_told_with_the_line_of_its_key() {
+    let desk = Desk::new();
+    let made = || rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (own, other) = (made(), made());
+    desk.put("cert.pem", own.cert.pem());
+    desk.put("key.pem", own.signing_key.serialize_pem());
+    desk.put("other.pem", other.signing_key.serialize_pem());
+    desk.put("words.pem", "no certificate\n");
+    desk.put("torn.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n");
+    let check = |cert: &str, key: &str, more: &[&str]| {
+        desk.put("loopbreaker.yaml", format!("tls:\n  cert: {cert}\n  key: {key}\n"));
+        desk.run(&[&["check"], more].concat())
+    };
+    assert_eq!(check("cert.pem", "key.pem", &[]).code, 0);
+    for (cert, key, place, says) in [
+        ("gone.pem", "key.pem", "2:9: tls.cert: ", "No such file"),
+        ("words.pem", "key.pem", "2:9: tls.cert: ", "there is no certificate in it"),
+        ("key.pem", "key.pem", "2:9: tls.cert: ", "there is no certificate in it"),
+        ("torn.pem", "key.pem", "2:9: tls.cert: ", "no PEM file"),
+        ("cert.pem", "gone.pem", "3:8: tls.key: ", "No such file"),
+        ("cert.pem", "words.pem", "3:8: tls.key: ", "there is no private key in it"),
+        ("cert.pem", "other.pem", "3:8: tls.key: ", "it does not belong to the certificate cert.pem"),
+    ] {
+        let outcome = check(cert, key, &[]);
+        assert_eq!(outcome.code, 1, "{cert}, {key}: {}", outcome.stdout);
+        for expected in [&*format!("loopbreaker.yaml:{place}"), says, "hint:"] {
+            assert!(outcome.stdout.contains(expected), "{cert}, {key}: {expected}: {}", outcome.stdout);
+        }
+        let document = one(&check(cert, key, &["--json"]));
+        assert_eq!(
+            (&document["ok"], &document["problems"][0]["line"]),
+            (&json!(false), &json!(if place.starts_with('2') { 2 } else { 3 }))
+        );
+    }
+}
+
+#[test]
 fn json_is_one_document_where_there_is_no_config_to_read() {
     let outcome = Desk::new().run(&["check", "-c", "missing.yaml", "--json"]);
     assert_eq!((outcome.code, &*outcome.stderr), (1, ""));

@@ -184,6 +184,8 @@ fn a_pause_at_one_holds_a_call_at_another_until_a_third_resumes_it() {
     assert_eq!(order.status, 200);
     let refused = held.reply();
     assert_eq!((refused.status, refused.code().as_str()), (403, "rejected_by_operator"));
+    until("it is refused at all of them", || labs.iter().all(|lab| ask(lab, "third").reply().status == 403));
+    assert_eq!(ask(&labs[2], "third").reply().code(), "rejected_by_operator");
     until("the next one goes on", || ask(&labs[0], "fourth").reply().status == 200);
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loopbreaker::{Action, Outcome};
-use loopbreaker_observatory::{Arrival, Completion, Note, Observatory, Order, Usage, Verdict};
+use loopbreaker_observatory::{
+    Arrival, Completion, Note, Observatory, Order, STEPS_OUT_OF_A_LOOP, Usage, Verdict,
+};
 use loopbreaker_record::{Action as Deed, Cognition, DecisionLog, Identity, Meta, Moment, Status, TraceId};
 use loopbreaker_telemetry::mask;
 use lru::LruCache;
@@ -36,8 +38,8 @@ struct Run {
     open: Vec<TraceId>,
     /// Steps that are written down already, the newest ones, with their places in the transcript.
     known: Vec<(usize, TraceId)>,
-    /// Whether the last verdict was another than to allow.
-    is_marked: bool,
+    /// So many times yet it is told that a request is allowed: what was wrong before is over after a few of them.
+    marked: u8,
     /// Whether it was told that the provider keeps its history.
     history_elsewhere: bool,
 }
@@ -72,6 +74,7 @@ impl Clerk {
             Entry::Judged(who, judged) => self.judged(&who, judged),
             Entry::Answered(who, answered) => self.answered(&who, &answered),
             Entry::Refused(who, refused) => self.refused(&who, &refused),
+            Entry::Failed(who, failed) => self.failed(&who, &failed),
             Entry::Paused(who, session, reason) => {
                 let (tenant, session) = (Arc::clone(&who.tenant), mask(&session).into_owned());
                 let order = Order::Pause { reason };
@@ -197,6 +200,23 @@ impl Clerk {
         self.note(who.arrival(log));
     }
 
+    /// A call that its provider did not answer. Retries of an outage are one step, for they say nothing new.
+    fn failed(&mut self, who: &Who, failed: &Refused) {
+        let run = self.runs.get_or_insert_mut(who.key, Run::default);
+        let id = TraceId::derived(&[
+            &who.key.0.to_le_bytes(),
+            &failed.position.to_le_bytes(),
+            failed.code.as_bytes(),
+        ]);
+        if run.knows(id) {
+            return;
+        }
+        (run.round, run.parent) = (None, run.newest);
+        let why = format!("{}: {}", failed.code, failed.message);
+        let log = run.log(who, (failed.position, id), None, None, None, (Status::Failure, Some(why)));
+        self.note(who.arrival(log));
+    }
+
     fn judged(&mut self, who: &Who, judged: Judged) {
         for mut finding in judged.findings {
             self.runs.get_or_insert_mut(who.key, Run::default).name_steps(&mut finding);
@@ -205,11 +225,11 @@ impl Clerk {
         }
         let run = self.runs.get_or_insert_mut(who.key, Run::default);
         let Some(thought) = judged.verdict else { return };
-        let is_marked = thought.action != Action::Allow;
-        if !is_marked && !run.is_marked {
-            return;
-        }
-        run.is_marked = is_marked;
+        run.marked = match (thought.action, run.marked) {
+            (Action::Allow, 0) => return,
+            (Action::Allow, left) => left - 1,
+            _ => STEPS_OUT_OF_A_LOOP,
+        };
         self.note(Verdict {
             tenant: Arc::clone(&who.tenant),
             session: who.session.to_string(),

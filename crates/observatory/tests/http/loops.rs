@@ -47,13 +47,20 @@ fn a_session_is_in_the_loop_that_was_found_in_its_logs() {
 }
 
 #[test]
-fn a_session_that_makes_progress_is_in_no_loop_any_more() {
+fn a_session_that_makes_progress_is_watched_for_three_steps_and_then_in_no_loop_any_more() {
     let server = Server::start();
+    let node = || server.get("/topology").1["nodes"][0]["state"].clone();
     for number in 1..=6 {
         server.accept(&same(number));
     }
-    assert_eq!(server.accept(&other(7))["severity"], "normal");
-    assert_eq!(state(&server), ("active".to_owned(), 0.0));
+    for (number, score) in [(7, 0.6667), (8, 0.3333)] {
+        assert_eq!(server.accept(&other(number))["severity"], "normal");
+        assert_eq!(state(&server), ("warning".to_owned(), score));
+        assert_eq!(node(), "warning", "its agent was in a loop a moment ago");
+        assert_eq!(server.get("/overview").1["loops_open"], 0);
+    }
+    server.accept(&other(9));
+    assert_eq!((state(&server), node()), (("active".to_owned(), 0.0), json!("active")));
     assert_eq!(findings(&server).len(), 1, "what was found stays");
 }
 
@@ -67,7 +74,7 @@ fn a_cycle_is_one_loop_from_its_third_copy_until_it_ends() {
     };
     let states: Vec<String> = (1..=10).map(step).collect();
     assert_eq!(states[5..], ["loop", "loop", "loop", "loop", "loop"], "{states:?}");
-    for number in 11..=12 {
+    for number in 11..=14 {
         server.accept(&other(number));
     }
     assert_eq!(state(&server).0, "active");

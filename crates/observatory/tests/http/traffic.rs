@@ -262,7 +262,7 @@ fn redundant_repeats_are_marked_with_what_they_burned() {
 }
 
 #[test]
-fn what_the_gateway_did_is_the_state_of_the_session_until_all_is_well() {
+fn what_the_gateway_did_is_the_state_of_the_session_until_it_has_gone_on_well_for_a_while() {
     let server = Server::start();
     server.observatory.note(call(0, Status::Pending));
     server.observatory.note(verdict("run", Action::Hint, true));
@@ -273,10 +273,24 @@ fn what_the_gateway_did_is_the_state_of_the_session_until_all_is_well() {
     let actions: Vec<&Value> =
         session["verdicts"].as_array().unwrap().iter().map(|verdict| &verdict["action"]).collect();
     assert_eq!(actions, ["hint", "reject"]);
+    let node = || {
+        let (_, map) = server.get("/topology");
+        let mut nodes = map["nodes"].as_array().unwrap().iter();
+        nodes.find(|node| node["session_id"] == "run").unwrap()["state"].clone()
+    };
+    for (settled, allowed) in (1..=2).enumerate() {
+        server.observatory.note(verdict("run", Action::Allow, true));
+        settle_again(&server, settled as u32 + 1);
+        let (_, session) = server.get("/sessions/run");
+        let shown = (&session["state"], &session["last_verdict"]);
+        assert_eq!(shown, (&json!("warning"), &json!("reject")), "after {allowed} good steps");
+        assert_eq!(node(), "warning", "it was refused a moment ago");
+    }
     server.observatory.note(verdict("run", Action::Allow, true));
-    settle_again(&server, 1);
+    settle_again(&server, 3);
     let (_, session) = server.get("/sessions/run");
     assert_eq!((&session["state"], &session["last_verdict"]), (&json!("active"), &Value::Null));
+    assert_eq!(node(), "active");
 }
 
 #[test]

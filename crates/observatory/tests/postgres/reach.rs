@@ -28,6 +28,7 @@ async fn a_server_that_goes_and_comes_back_has_lost_nothing_that_was_acknowledge
     let mut own = Server::start(&[]);
     let observatory = Observatory::open(Options::url(own.url("postgres"))).unwrap();
     observatory.ingest(arrival(1)).await.unwrap().unwrap();
+    observatory.verify_audit().await.unwrap();
     own.stop();
     let failed = observatory.ingest(arrival(2)).await.unwrap_err();
     assert!(matches!(failed, StoreError::Unreachable(_)), "{failed}");
@@ -44,9 +45,22 @@ async fn a_server_that_goes_and_comes_back_has_lost_nothing_that_was_acknowledge
     assert!(again.duplicate, "what was acknowledged is there");
     assert!(!observatory.ingest(arrival(2)).await.unwrap().unwrap().duplicate, "what was not, is not");
     assert_eq!(observatory.health().failure(), None);
-    // The reader's old connections are replaced too.
-    drop(observatory.verify_audit().await);
+    // The reader's old connections are replaced too, without anybody noticing.
     observatory.verify_audit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_was_restarted_between_two_questions_answers_the_second() {
+    let mut own = Server::start(&[]);
+    let observatory = Observatory::open(Options::url(own.url("postgres"))).unwrap();
+    observatory.verify_audit().await.unwrap();
+    own.stop();
+    own.start_again(&[]);
+    observatory.verify_audit().await.unwrap();
+    own.stop();
+    let (started, failed) = (Instant::now(), observatory.verify_audit().await.unwrap_err());
+    assert!(matches!(failed, StoreError::Unreachable(_)), "{failed}");
+    assert!(started.elapsed() < Duration::from_secs(5), "it is tried once more, and no longer");
 }
 
 #[tokio::test]

@@ -37,6 +37,18 @@ fn headers_of_a_request_keep_value_and_order() {
 }
 
 #[test]
+fn headers_keep_their_order_beside_a_credential_that_stays_behind() {
+    let provider = Provider::answering(answer("200 OK", &[], b"{}"));
+    let lab = Bench::new().upstream(provider.url()).start();
+    let kept = [("accept", "*/*"), ("openai-organization", "org-1"), ("user-agent", "agent/1.0")];
+    let credentials =
+        [("authorization", "Bearer sk-test"), ("x-api-key", "of another"), ("x-goog-api-key", "of a third")];
+    lab.post("/v1/chat/completions", &[&credentials[..], &kept[..]].concat(), question("hello"));
+    let seen = end_to_end(&provider.seen()[0].head.headers);
+    assert_eq!(seen, pairs(&[&credentials[..1], &kept[..]].concat()));
+}
+
+#[test]
 fn header_values_that_are_no_ascii_keep_their_bytes() {
     let provider = Provider::answering(
         b"HTTP/1.1 200 OK\r\nx-back: \xfc\xe9\xff\r\ncontent-length: 2\r\n\r\n{}".as_slice(),

@@ -33,6 +33,29 @@ fn a_provider_that_refuses_connections_is_502_in_every_dialect() {
 }
 
 #[test]
+fn a_call_that_nobody_answered_is_a_failed_step_of_its_session_however_often_it_is_tried() {
+    let lab = Bench::new().upstream(format!("http://{}", nobody())).start();
+    let headers = [("x-session-id", "s")];
+    for _ in 0..4 {
+        let reply = lab.chat(&headers, question("a"));
+        assert_eq!((reply.status, reply.header("x-loopbreaker-verdict")), (502, Some("allow")));
+    }
+    let steps = lab.get("/api/v1/sessions/s/steps").json()["steps"].clone();
+    let said: Vec<_> = steps.as_array().unwrap().iter().map(|step| &step["log"]["action"]).collect();
+    assert_eq!((said.len(), &said[0]["status"]), (1, &"failure".into()), "{steps}");
+    assert!(
+        said[0]["tool_output_summary"].as_str().unwrap().starts_with("upstream_unavailable: "),
+        "{steps}"
+    );
+    let session = lab.get("/api/v1/sessions/s").json();
+    assert_eq!(
+        (&session["state"], &session["alert"]),
+        (&"active".into(), &serde_json::Value::Null),
+        "{session}"
+    );
+}
+
+#[test]
 fn after_failures_in_a_row_the_provider_is_left_alone_until_it_is_back() {
     let address = nobody();
     let config = "upstreams: { breaker: { failures: 3, open_for: 1s } }";

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::lab::{Lab, until};
 use crate::talk::question;
-use crate::wire::{Wire, request};
+use crate::wire::{Reply, Wire, request};
 
 /// A policy that holds from the second equal request on, with room for so many.
 fn throttling(room: u32) -> String {
@@ -115,6 +115,46 @@ fn a_paused_call_is_refused_when_somebody_says_so() {
 }
 
 #[test]
+fn a_call_that_an_operator_refused_stays_refused_as_long_as_it_comes_unchanged() {
+    let lab = Lab::with("pause: { hold: 10s }");
+    let order = |order: &str, body: &str| {
+        assert_eq!(lab.post(&format!("/api/v1/sessions/s/{order}"), &[], body).status, 200);
+    };
+    let session = [("x-session-id", "s")];
+    let ask = |words: &str| lab.chat(&session, question(words));
+    assert_eq!(ask("a").status, 200);
+    let refuse = |words: &str| {
+        order("pause", "");
+        std::thread::scope(|scope| {
+            let held = scope.spawn(|| ask(words));
+            until("it is held", || lab.metric("loopbreaker_held") == 1.0);
+            order("reject", r#"{"message":"go home"}"#);
+            held.join().unwrap()
+        })
+    };
+    let is_refused = |reply: &Reply| {
+        assert_eq!((reply.status, reply.code().as_str()), (403, "rejected_by_operator"));
+        assert_eq!(reply.header("x-loopbreaker-verdict"), Some("reject"));
+        assert!(reply.text().contains("go home"));
+    };
+    is_refused(&refuse("b"));
+    for _ in 0..2 {
+        is_refused(&ask("b"));
+    }
+    let original = [("x-original-uri", "/v1/chat/completions"), ("x-session-id", "s")];
+    let asked = [("authorization", "Bearer sk-test"), original[0], original[1]];
+    is_refused(&lab.post("/v1/decision", &asked, question("b")));
+    assert_eq!(lab.sent(), 1);
+    assert_eq!(ask("c").status, 200, "it changed");
+
+    order("inject", r#"{"message":"try the other folder"}"#);
+    assert_eq!(ask("b").status, 200, "the operator has said something else");
+    is_refused(&refuse("d"));
+    order("resume", "");
+    assert_eq!(ask("d").status, 200, "the operator lets it go on");
+}
+
+#[test]
 fn a_pause_without_a_decision_is_no_approval() {
     let lab = Lab::with(&paused().replace("hold: 10s", "hold: 300ms"));
     assert_eq!(begin(&lab, "s").reply().status, 200);
@@ -150,6 +190,10 @@ fn a_pause_of_an_operator_that_nobody_ends_is_a_rejection_by_the_operator() {
         let verdict = reply.header("x-loopbreaker-verdict") == Some("reject");
         reply.status == 403 && reply.code() == "rejected_by_operator" && verdict
     });
+    until("the log has noticed it, too", || lab.get("/api/v1/sessions/s").json()["state"] != "paused");
+    for _ in 0..3 {
+        assert_eq!(begin(&lab, "s").reply().status, 403, "waiting is no approval");
+    }
     assert_eq!(lab.sent(), 1);
 }
 
