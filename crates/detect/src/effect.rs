@@ -383,7 +383,9 @@ mod tests {
         effect("bash", r#"{"command":"ls -la"}"#, Some(Effect::Read));
         effect("run_command", r#"{"command":"echo \"x\" > f"}"#, Some(Effect::Write));
         effect("Bash", r#""cargo test""#, Some(Effect::Read));
-        effect("shell", r#"{"command":["bash","-lc","cat a"]}"#, None);
+        effect("shell", r#"{"command":["bash","-lc","cat a"]}"#, Some(Effect::Read));
+        effect("shell", r#"{"command":["bash","-lc","cat a > b"]}"#, Some(Effect::Write));
+        effect("shell", r#"{"command":["bash","run.sh"]}"#, None);
         effect("shell", r#"{"command":["rm","-r","a"]}"#, Some(Effect::Write));
         effect("ls", r#""-F""#, Some(Effect::Read));
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::finding::{Finding, Severity};
+use crate::redundancy::patience::may_refuse;
 
 /// What is done with one request or call, from mildest to strictest.
 ///
@@ -80,10 +81,19 @@ impl Ladder {
 
     /// What is done about a finding whose loop has this many strikes. A warning is only told, and so is what goes on
     /// between two copies of a short cycle: it was dealt with at the end of the last copy. What is refused stays refused.
+    /// What a rule only infers is refused when it has gone on for long.
     pub fn action(&self, finding: &Finding, strikes: u32) -> Action {
-        let rung = self.rung(strikes);
+        let mut rung = self.rung(strikes);
+        if !may_refuse(finding.rule, finding.count) {
+            rung = self.without_refusal(rung);
+        }
         let is_between = finding.is_between_copies() && rung < Action::Reject;
         if finding.severity < Severity::Loop || is_between { Action::Warn } else { rung }
+    }
+
+    /// The strictest rung up to this one that lets a request pass. A ladder that has none is meant to refuse everything.
+    fn without_refusal(&self, rung: Action) -> Action {
+        self.0.iter().copied().filter(|lower| *lower <= rung.min(Action::Throttle)).max().unwrap_or(rung)
     }
 
     /// All rungs from the first strike on.

@@ -11,6 +11,7 @@ mod label;
 mod message;
 mod monologue;
 mod oscillation;
+pub(crate) mod patience;
 mod print;
 mod repeat;
 pub(crate) mod rules;

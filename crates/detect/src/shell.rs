@@ -3,7 +3,10 @@
 //! This is no shell: it finds the verbs of a command line, the files that it redirects to, and skips what is quoted
 //! or stands in a here-document. What it does not know, it does not judge.
 
+mod wrapped;
+
 use crate::config::Effect;
+use wrapped::handed_over;
 
 /// What a command line does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +20,10 @@ pub(crate) struct CommandFacts {
 }
 
 /// Reads a command line.
-pub(crate) fn read_command(command: &[u8]) -> CommandFacts {
+pub(crate) fn read_command(mut command: &[u8]) -> CommandFacts {
+    while let Some(inside) = handed_over(command) {
+        command = inside;
+    }
     let mut summary = Summary::default();
     let mut segment = Segment::default();
     let mut at = 0;
@@ -115,6 +121,7 @@ impl<'a> Segment<'a> {
             | b"gcloud" => service_verb(verb, next),
             b"sleep" | b"watch" | b"jobs" | b"nvidia-smi" | b"qstat" => Verb::Wait,
             b"cd" | b"pushd" | b"popd" => Verb::Move,
+            b"export" | b"source" | b"." | b"set" | b"unset" | b"alias" => Verb::Stage,
             b"curl" | b"wget" | b"http" | b"nc" | b"ping" | b"pg_isready" | b"telnet" => Verb::Ask,
             _ if TESTERS.contains(&verb) => Verb::Test,
             // A program of the project's own, whatever it is called.
@@ -134,6 +141,8 @@ enum Verb {
     Write,
     Wait,
     Move,
+    /// Sets the shell up for what follows.
+    Stage,
     /// Asks something outside: as a rule it changes nothing there, but it may.
     Ask,
     Unknown,
@@ -142,7 +151,7 @@ enum Verb {
 /// Words that only set the stage for the command behind them.
 const STAGES: &[&[u8]] = &[
     b"sudo", b"time", b"env", b"nohup", b"exec", b"command", b"then", b"do", b"else", b"if", b"while", b"!",
-    b"{", b"(", b"timeout", b"xargs", b"bunx", b"pnpx",
+    b"{", b"(", b"timeout", b"xargs", b"bunx", b"pnpx", b"npx",
 ];
 
 /// Tools that run another one in an environment.
@@ -170,7 +179,7 @@ const WRITERS: &[&[u8]] = &[
     b"rm", b"rmdir", b"mv", b"cp", b"mkdir", b"touch", b"chmod", b"chown", b"ln", b"tee", b"dd", b"patch",
     b"truncate", b"install", b"kill", b"pkill", b"killall", b"unzip", b"tar", b"gunzip", b"gzip", b"zip",
     b"7z", b"apt", b"apt-get", b"yum", b"dnf", b"apk", b"brew", b"pip", b"pip3", b"conda", b"poetry", b"uv",
-    b"service", b"export", b"source", b".", b"set", b"unset", b"alias", b"create", b"edit", b"insert",
+    b"service", b"create", b"edit", b"insert",
     b"append", b"str_replace", b"apply_patch", b"undo_edit", b"mount", b"useradd", b"crontab", b"rename",
     b"rsync", b"scp", b"createdb", b"dropdb",
 ];
@@ -224,6 +233,7 @@ struct Summary {
     test: bool,
     wait: bool,
     moved: bool,
+    staged: bool,
     ask: bool,
     unknown: bool,
 }
@@ -237,6 +247,7 @@ impl Summary {
             Verb::Write => self.write = true,
             Verb::Wait => self.wait = true,
             Verb::Move => self.moved = true,
+            Verb::Stage => self.staged = true,
             Verb::Ask => self.ask = true,
             Verb::Unknown => self.unknown = true,
         }
@@ -253,10 +264,13 @@ impl Summary {
             Some(Effect::Poll)
         } else if self.read || self.test {
             Some(Effect::Read)
+        } else if self.staged {
+            // All that it does is to change the shell.
+            Some(Effect::Write)
         } else {
             None
         };
-        let moves = self.moved && !self.write && !unknown && !self.read && !self.test && !self.wait;
+        let moves = self.moved && effect.is_none() && !unknown;
         CommandFacts { effect, moves, broad: self.test || unknown }
     }
 }
@@ -391,6 +405,24 @@ mod tests {
         effect("cat <<EOF\nrm -rf /\nEOF", Some(Effect::Read));
         effect("ls # first look; rm -rf x", Some(Effect::Read));
         effect("echo \"a \\\" > b\"", Some(Effect::Read));
+    }
+
+    #[test]
+    fn what_only_sets_the_shell_up_is_what_follows() {
+        effect("source .venv/bin/activate && cat x", Some(Effect::Read));
+        effect("export A=1; pytest -q", Some(Effect::Read));
+        effect("source .venv/bin/activate", Some(Effect::Write));
+        effect(". ./env.sh && rm x", Some(Effect::Write));
+    }
+
+    #[test]
+    fn a_wrapper_does_what_its_inside_does() {
+        effect("bash -lc 'cat a | grep b'", Some(Effect::Read));
+        effect("docker exec -it web sh -c \"rm -r a\"", Some(Effect::Write));
+        effect("ssh host systemctl restart x", Some(Effect::Write));
+        effect("npx tsc --noEmit", Some(Effect::Read));
+        effect("bash run.sh", None);
+        effect("bash -c 'cat a' && ./deploy", None);
     }
 
     #[test]

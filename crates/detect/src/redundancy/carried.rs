@@ -93,7 +93,7 @@ impl Saved for Finding {
 }
 
 /// The names of all rules.
-const RULES: [&str; 32] = [
+pub(super) const RULES: [&str; 32] = [
     "aside_row",
     "alike_words",
     "blind_cycle",
