@@ -182,6 +182,11 @@ impl Places {
         }
     }
 
+    /// Whether none is named.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Whether the two surely name different things.
     pub(crate) fn apart_from(&self, other: &Self) -> bool {
         let (mine, theirs) = (&self.hashes[..self.len.into()], &other.hashes[..other.len.into()]);

@@ -32,9 +32,11 @@ pub(crate) struct CallFacts {
     pub(crate) before: u64,
     /// The hash of the text that a write leaves; 0 when it has none.
     pub(crate) after: u64,
+    /// The hash of a write's other arguments, which tell where it writes when no file is named.
+    pub(crate) beside: u64,
 }
 
-saved!(CallFacts { effect, moves, notes, broad, command, prose, places, before, after });
+saved!(CallFacts { effect, moves, notes, broad, command, prose, places, before, after, beside });
 
 /// What a call does to the world: what the config declares, else what its name and arguments let guess; `None` when
 /// nothing says so.
@@ -105,7 +107,7 @@ impl CallFacts {
             notes: guess.notes,
             broad: guess.broad || effect.is_none(),
             command: guess.command,
-            prose: !guess.command && is_prose(canonical),
+            prose: !guess.command && !guess.shell && is_prose(canonical),
             places: Places::of(canonical, written),
             ..Self::default()
         };
@@ -121,10 +123,14 @@ impl CallFacts {
                         facts.before = hash_bytes(value);
                     }
                     b"new" | b"new_str" | b"new_string" | b"new_text" | b"replace" | b"replacement"
-                    | b"after" | b"content" | b"contents" | b"file_text" | b"text" | b"new_source" => {
+                    | b"after" | b"content" | b"contents" | b"file_text" | b"text" | b"new_source"
+                    | b"value" | b"formula" => {
                         facts.after = hash_bytes(value);
                     }
-                    _ => {}
+                    _ => {
+                        let field = hash_bytes(name).rotate_left(1) ^ hash_bytes(value);
+                        facts.beside = facts.beside.wrapping_add(field);
+                    }
                 }
             }
         }
@@ -138,6 +144,8 @@ struct Guess {
     effect: Option<Effect>,
     /// It is a command line.
     command: bool,
+    /// It is a line for a shell, whether its verbs are known or not.
+    shell: bool,
     moves: bool,
     notes: bool,
     broad: bool,
@@ -146,7 +154,7 @@ struct Guess {
 fn guess(tool: &str, canonical: &[u8]) -> Guess {
     let says = NameSays::of(tool);
     if is_shell(says) {
-        return command_guess(|out| command_text(canonical, out));
+        return Guess { shell: true, ..command_guess(|out| command_text(canonical, out)) };
     }
     let (command, action) = command_and_action(canonical);
     if let Some(subcommand) = command.and_then(subcommand) {
@@ -273,8 +281,8 @@ fn command_guess(write: impl FnOnce(&mut Vec<u8>)) -> Guess {
             effect: facts.effect,
             command: facts.effect.is_some(),
             moves: facts.moves,
-            notes: false,
             broad: facts.broad,
+            ..Guess::default()
         }
     })
 }

@@ -58,5 +58,7 @@ fn writes_content(print: &Print) -> bool {
 }
 
 fn at_same_place(print: &Print, now: &Print) -> bool {
-    writes_content(print) && print.tool == now.tool && print.does.places == now.does.places
+    // Another field of a form, or another one who is written to, is another place.
+    let is_told = !now.does.places.is_empty() || print.does.beside == now.does.beside;
+    writes_content(print) && print.tool == now.tool && print.does.places == now.does.places && is_told
 }
