@@ -174,7 +174,7 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     if says.has(Word::Notes) {
         return Guess { notes: true, effect: Some(Effect::Read), ..Guess::default() };
     }
-    if says.has(Word::Poll) {
+    if says.has(Word::Poll) && !says.starts_with(Word::Write) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
     let is_step = command.is_some_and(|command| STEPS.contains(&command))
@@ -183,10 +183,12 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     if action.starts_with(Word::Poll) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
-    if says.has(Word::Move) || action.has(Word::Move) || is_step || goes_somewhere(tool, canonical) {
+    // Who says which page it is to be stands there, whatever was looked at before.
+    let moves = says.moves() && !(says.starts_with(Word::Go) && names_an_address(canonical));
+    if moves || action.moves() || is_step || goes_somewhere(tool, canonical) {
         return Guess { moves: true, ..Guess::default() };
     }
-    if says.starts_with(Word::Read) {
+    if says.starts_with(Word::Read) && !says.has(Word::Change) {
         return Guess { effect: Some(Effect::Read), ..Guess::default() };
     }
     if says.has(Word::Write) {
@@ -203,11 +205,48 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
         }
     }
     // Agents whose tools are the shell's own verbs.
-    command_guess(|out| {
+    let verb = command_guess(|out| {
         out.extend_from_slice(tool.as_bytes());
         out.push(b' ');
         unescape(canonical, out);
+    });
+    let asks = says.has(Word::Answer) || asks_for_something(canonical);
+    if verb.effect.is_none() && !verb.moves && asks && !says.has(Word::Handle) {
+        return Guess { effect: Some(Effect::Read), ..Guess::default() };
+    }
+    verb
+}
+
+/// Whether a call tells what it looks for. Tools have any name that their makers like, but what is asked for is a query
+/// nearly everywhere; one that changes something says so in its first word.
+fn asks_for_something(canonical: &[u8]) -> bool {
+    fields(canonical).any(|(name, value)| {
+        matches!(
+            name,
+            b"query"
+                | b"q"
+                | b"pattern"
+                | b"jql"
+                | b"keyword"
+                | b"keywords"
+                | b"search_query"
+                | b"search_term"
+        ) && value.len() > 2
+            && value.starts_with(b"\"")
+            && !CHANGES.contains(&first_word(value).to_ascii_lowercase().as_slice())
     })
+}
+
+/// How a query begins that changes something.
+const CHANGES: &[&[u8]] = &[
+    b"insert", b"update", b"delete", b"create", b"drop", b"alter", b"merge", b"replace", b"truncate",
+    b"grant", b"upsert", b"mutation", b"set", b"copy", b"call", b"exec", b"execute",
+];
+
+/// Whether a call names what it opens.
+fn names_an_address(canonical: &[u8]) -> bool {
+    fields(canonical)
+        .any(|(name, _)| matches!(name, b"url" | b"uri" | b"link" | b"href" | b"address" | b"path"))
 }
 
 /// Whether what is moved is the agent itself, or a part of it: a file has a name, and a card one to go to.
@@ -345,14 +384,19 @@ fn action_says(value: &[u8]) -> NameSays {
     if action.len() < 40 { NameSays::of(action) } else { NameSays::default() }
 }
 
+/// The first word of a text, with or without the quote before it.
+fn first_word(text: &[u8]) -> &[u8] {
+    let text = text.strip_prefix(b"\"").unwrap_or(text).trim_ascii_start();
+    &text[..text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count()]
+}
+
 fn sql_verb(canonical: &[u8]) -> Option<Effect> {
     let from = canonical.iter().position(u8::is_ascii_alphabetic)?;
     let text = match fields(canonical).find(|(name, _)| matches!(*name, b"query" | b"sql" | b"statement")) {
-        Some((_, value)) => value.strip_prefix(b"\"").unwrap_or(value),
+        Some((_, value)) => value,
         None => &canonical[from..],
     };
-    let word = text.trim_ascii_start();
-    let word = &word[..word.iter().take_while(|byte| byte.is_ascii_alphabetic()).count()];
+    let word = first_word(text);
     let is = |names: &[&[u8]]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
     if is(&[b"select", b"show", b"describe", b"desc", b"explain", b"with", b"pragma"]) {
         Some(Effect::Read)
@@ -384,6 +428,40 @@ mod tests {
         effect("send_message", "{}", Some(Effect::Write));
         effect("get_job_status", "{}", Some(Effect::Poll));
         effect("convert_image", "{}", None);
+    }
+
+    #[test]
+    fn a_verb_that_changes_something_changes_it_whatever_stands_before() {
+        effect(
+            "search_replace",
+            r#"{"file_path":"a","new_string":"y","old_string":"x"}"#,
+            Some(Effect::Write),
+        );
+        effect("find_and_replace", "{}", Some(Effect::Write));
+        effect("update_status", r#"{"status":"done"}"#, Some(Effect::Write));
+        effect("get_edit_history", "{}", Some(Effect::Read));
+        effect("check_order_status", "{}", Some(Effect::Poll));
+    }
+
+    #[test]
+    fn who_tells_what_is_looked_for_looks() {
+        effect("google", r#"{"query":"loops"}"#, Some(Effect::Read));
+        effect("knowledge_base", r#"{"query":"loops"}"#, Some(Effect::Read));
+        effect("jira", r#"{"jql":"project = X"}"#, Some(Effect::Read));
+        effect("browser_snapshot", "{}", Some(Effect::Read));
+        effect("graphql", r#"{"query":"mutation { close }"}"#, None);
+        effect("neo4j", r#"{"query":"CREATE (n)"}"#, None);
+        effect("clear_history", "{}", None);
+        effect("ask_agent", r#"{"question":"what now"}"#, None);
+    }
+
+    #[test]
+    fn a_page_that_is_named_is_read_and_a_page_that_is_gone_to_is_not() {
+        let moves = |tool, args: &str| CallFacts::read(tool, args.as_bytes(), None).moves;
+        assert!(!moves("visit_page", r#"{"url":"https://a.example"}"#));
+        assert!(moves("visit_page", "{}"));
+        assert!(!moves("find_on_page", r#"{"text":"x"}"#));
+        assert!(moves("page_down", "{}"));
     }
 
     #[test]

@@ -179,9 +179,8 @@ const WRITERS: &[&[u8]] = &[
     b"rm", b"rmdir", b"mv", b"cp", b"mkdir", b"touch", b"chmod", b"chown", b"ln", b"tee", b"dd", b"patch",
     b"truncate", b"install", b"kill", b"pkill", b"killall", b"unzip", b"tar", b"gunzip", b"gzip", b"zip",
     b"7z", b"apt", b"apt-get", b"yum", b"dnf", b"apk", b"brew", b"pip", b"pip3", b"conda", b"poetry", b"uv",
-    b"service", b"create", b"edit", b"insert",
-    b"append", b"str_replace", b"apply_patch", b"undo_edit", b"mount", b"useradd", b"crontab", b"rename",
-    b"rsync", b"scp", b"createdb", b"dropdb",
+    b"service", b"create", b"edit", b"insert", b"append", b"str_replace", b"apply_patch", b"undo_edit",
+    b"mount", b"useradd", b"crontab", b"rename", b"rsync", b"scp", b"createdb", b"dropdb",
 ];
 
 fn git_verb(next: &[u8]) -> Verb {

@@ -28,6 +28,16 @@ pub(crate) enum Word {
     Read,
     /// It changes something.
     Write,
+    /// It changes something, whatever it looks for first: `search_replace` replaces.
+    Change,
+    /// It is what somebody goes to, or what is pressed; behind another verb it is only what that is about.
+    Thing,
+    /// It looks, and whoever looks so is there afterwards.
+    Go,
+    /// It is what somebody gets who asks: `browser_snapshot`, `kubectl_logs`.
+    Answer,
+    /// It changes something, and would be taken for a look by what it is done to: `clear_history`.
+    Handle,
 }
 
 impl NameSays {
@@ -50,6 +60,14 @@ impl NameSays {
     /// Whether one of its words says this.
     pub(crate) const fn has(self, word: Word) -> bool {
         self.said & bit(word) != 0
+    }
+
+    /// Whether it moves through something. What another verb is about does not: who finds something on a page goes
+    /// nowhere, and who visits one does.
+    pub(crate) const fn moves(self) -> bool {
+        let is_about =
+            self.starts_with(Word::Read) && !self.starts_with(Word::Go) || self.starts_with(Word::Write);
+        self.has(Word::Move) && !(is_about && self.has(Word::Thing))
     }
 
     /// Whether its first word says this: `get_updates` gets.
@@ -111,22 +129,31 @@ fn meaning(word: &[u8]) -> u16 {
             bit(Word::Poll)
         }
         b"scroll" | b"click" | b"press" | b"next" | b"back" | b"previous" | b"goto" | b"navigate"
-        | b"hover" | b"tap" | b"swipe" | b"drag" | b"key" | b"keyboard" | b"keypress" | b"mouse"
-        | b"page" | b"walk" | b"turn" | b"rotate" | b"jump" | b"forward" | b"backward" | b"dig" | b"mine"
-        | b"craft" | b"harvest" | b"attack" | b"eat" | b"equip" => bit(Word::Move),
-        b"read" | b"view" | b"open" | b"cat" | b"get" | b"list" | b"ls" | b"show" | b"search" | b"find"
-        | b"grep" | b"glob" | b"fetch" | b"lookup" | b"describe" | b"inspect" | b"browse" | b"visit"
-        | b"look" | b"check" | b"count" | b"head" | b"tail" | b"tree" | b"stat" | b"retrieve" | b"load"
-        | b"scan" | b"websearch" | b"webfetch" | b"recall" | b"calculate" | b"verify" | b"test"
-        | b"tests" | b"disassemble" | b"decompile" | b"screenshot" | b"examine" | b"preview" | b"display" => {
-            bit(Word::Read)
+        | b"hover" | b"tap" | b"swipe" | b"drag" | b"keyboard" | b"keypress" | b"mouse" | b"walk"
+        | b"turn" | b"rotate" | b"jump" | b"forward" | b"backward" | b"dig" | b"mine" | b"craft"
+        | b"harvest" | b"attack" | b"eat" | b"equip" => bit(Word::Move),
+        b"page" | b"key" => bit(Word::Move) | bit(Word::Thing),
+        b"visit" | b"open" | b"load" | b"browse" => bit(Word::Read) | bit(Word::Go),
+        b"read" | b"view" | b"cat" | b"get" | b"list" | b"ls" | b"show" | b"search" | b"find" | b"grep"
+        | b"glob" | b"fetch" | b"lookup" | b"describe" | b"inspect" | b"look" | b"check" | b"count"
+        | b"head" | b"tail" | b"tree" | b"stat" | b"retrieve" | b"scan" | b"websearch" | b"webfetch"
+        | b"recall" | b"calculate" | b"verify" | b"test" | b"tests" | b"disassemble" | b"decompile"
+        | b"screenshot" | b"examine" | b"preview" | b"display" => bit(Word::Read),
+        b"replace" | b"append" | b"insert" | b"delete" | b"rename" | b"modify" | b"overwrite" => {
+            bit(Word::Write) | bit(Word::Change)
         }
-        b"write" | b"edit" | b"multiedit" | b"create" | b"update" | b"delete" | b"remove" | b"insert"
-        | b"replace" | b"patch" | b"apply" | b"set" | b"add" | b"append" | b"save" | b"modify" | b"send"
-        | b"post" | b"put" | b"rename" | b"move" | b"copy" | b"mkdir" | b"commit" | b"install"
-        | b"upload" | b"book" | b"cancel" | b"return" | b"exchange" | b"transfer" | b"assign" | b"store"
-        | b"editor" | b"reply" | b"publish" | b"type" | b"fill" | b"enter" | b"select" | b"download"
-        | b"buy" | b"pay" | b"notebook" => bit(Word::Write),
+        b"snapshot" | b"details" | b"history" | b"logs" | b"schema" | b"metadata" | b"stats" | b"weather"
+        | b"google" | b"bing" | b"tavily" | b"wikipedia" | b"arxiv" | b"scrape" | b"crawl" | b"retriever"
+        | b"retrieval" => bit(Word::Answer),
+        b"clear" | b"reset" | b"purge" | b"archive" | b"drop" | b"restore" | b"import" | b"migrate"
+        | b"push" | b"sync" | b"truncate" | b"wipe" | b"flush" | b"prune" | b"erase" | b"undo" | b"redo"
+        | b"register" | b"start" | b"stop" | b"enable" | b"disable" | b"submit" | b"merge" | b"close"
+        | b"revert" | b"record" => bit(Word::Handle),
+        b"write" | b"edit" | b"multiedit" | b"create" | b"update" | b"remove" | b"patch" | b"apply"
+        | b"set" | b"add" | b"save" | b"send" | b"post" | b"put" | b"move" | b"copy" | b"mkdir"
+        | b"commit" | b"install" | b"upload" | b"book" | b"cancel" | b"return" | b"exchange"
+        | b"transfer" | b"assign" | b"store" | b"editor" | b"reply" | b"publish" | b"type" | b"fill"
+        | b"enter" | b"select" | b"download" | b"buy" | b"pay" | b"notebook" => bit(Word::Write),
         _ => 0,
     }
 }
@@ -158,6 +185,16 @@ mod tests {
     fn the_first_word_is_told_apart() {
         assert!(NameSays::of("get_update").starts_with(Word::Read));
         assert!(!NameSays::of("update_get").starts_with(Word::Read));
+    }
+
+    #[test]
+    fn what_a_verb_is_about_moves_nothing() {
+        for name in ["find_on_page", "get_page", "update_page", "readPage", "create_key"] {
+            assert!(!NameSays::of(name).moves(), "{name}");
+        }
+        for name in ["page_down", "press_key", "next_page", "key", "visit_page", "click"] {
+            assert!(NameSays::of(name).moves(), "{name}");
+        }
     }
 
     #[test]
