@@ -70,12 +70,18 @@ pub(crate) struct Places {
     len: u8,
     /// More were named than are kept: it may be anything.
     overflow: bool,
+    /// A folder is named from the root on, in which anything may be that is named from within.
+    rooted_folder: bool,
+    /// Something is named from where the agent stands.
+    from_within: bool,
 }
 
 impl Saved for Places {
     fn save(&self, out: &mut Vec<u8>) {
         self.hashes[..self.len.into()].to_vec().save(out);
         self.overflow.save(out);
+        self.rooted_folder.save(out);
+        self.from_within.save(out);
     }
 
     fn load(from: &mut &[u8]) -> Option<Self> {
@@ -84,6 +90,8 @@ impl Saved for Places {
         places.hashes.get_mut(..kept.len())?.copy_from_slice(&kept);
         places.len = kept.len() as u8;
         places.overflow = bool::load(from)?;
+        places.rooted_folder = bool::load(from)?;
+        places.from_within = bool::load(from)?;
         Some(places)
     }
 }
@@ -154,6 +162,10 @@ impl Places {
         let path = path.strip_suffix(b"/").unwrap_or(path);
         // `file.py:12` names the file.
         let path = path.split(|byte| *byte == b':').next().unwrap_or(path);
+        let is_rooted = path.starts_with(b"/");
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+        self.rooted_folder |= is_rooted && !name.contains(&b'.');
+        self.from_within |= !is_rooted;
         self.add(path);
         let mut folder = path;
         while let Some(slash) = folder.iter().rposition(|byte| *byte == b'/') {
@@ -190,7 +202,10 @@ impl Places {
     /// Whether the two surely name different things.
     pub(crate) fn apart_from(&self, other: &Self) -> bool {
         let (mine, theirs) = (&self.hashes[..self.len.into()], &other.hashes[..other.len.into()]);
+        let may_hold = |one: &Self, two: &Self| one.rooted_folder && two.from_within;
         !mine.is_empty()
+            && !may_hold(self, other)
+            && !may_hold(other, self)
             && !theirs.is_empty()
             && !self.overflow
             && !other.overflow

@@ -233,7 +233,7 @@ fn asks_for_something(canonical: &[u8]) -> bool {
                 | b"search_term"
         ) && value.len() > 2
             && value.starts_with(b"\"")
-            && !CHANGES.contains(&first_word(value).to_ascii_lowercase().as_slice())
+            && !CHANGES.iter().any(|verb| first_word(value).eq_ignore_ascii_case(verb))
     })
 }
 

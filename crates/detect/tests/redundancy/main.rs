@@ -1,7 +1,9 @@
 //! What the redundancy detector must see, and above all what it must not.
 
+mod inferred;
 mod kinds;
 mod monologues;
+mod names;
 mod properties;
 mod reasons;
 mod script;
