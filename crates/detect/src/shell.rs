@@ -118,7 +118,7 @@ impl<'a> Segment<'a> {
                 Verb::Test
             }
             b"kubectl" | b"docker" | b"systemctl" | b"gh" | b"squeue" | b"supervisorctl" | b"aws"
-            | b"gcloud" => service_verb(verb, next),
+            | b"gcloud" => service_verb(verb, next, self.words[2]),
             b"sleep" | b"watch" | b"jobs" | b"nvidia-smi" | b"qstat" => Verb::Wait,
             b"cd" | b"pushd" | b"popd" => Verb::Move,
             b"export" | b"source" | b"." | b"set" | b"unset" | b"alias" => Verb::Stage,
@@ -210,10 +210,14 @@ fn tool_verb(words: &[&[u8]]) -> Verb {
 }
 
 /// Commands that ask about, or change, something that lives by itself.
-fn service_verb(verb: &[u8], next: &[u8]) -> Verb {
+fn service_verb(verb: &[u8], next: &[u8], then: &[u8]) -> Verb {
     match (verb, next) {
+        (b"gh", b"pr" | b"run" | b"workflow" | b"issue" | b"release") => match then {
+            b"view" | b"list" | b"checks" | b"status" | b"watch" | b"diff" | b"" => Verb::Wait,
+            _ => Verb::Write,
+        },
         (b"squeue", _)
-        | (_, b"get" | b"status" | b"ps" | b"wait" | b"top" | b"describe" | b"run" | b"workflow" | b"pr")
+        | (_, b"get" | b"status" | b"ps" | b"wait" | b"top" | b"describe" | b"run")
             if verb != b"docker" || next != b"run" =>
         {
             Verb::Wait
@@ -404,6 +408,13 @@ mod tests {
         effect("cat <<EOF\nrm -rf /\nEOF", Some(Effect::Read));
         effect("ls # first look; rm -rf x", Some(Effect::Read));
         effect("echo \"a \\\" > b\"", Some(Effect::Read));
+    }
+
+    #[test]
+    fn who_merges_does_not_ask_how_far_it_is() {
+        effect("gh pr checks 90", Some(Effect::Poll));
+        effect("gh pr merge 90 --squash", Some(Effect::Write));
+        effect("gh run rerun 7", Some(Effect::Write));
     }
 
     #[test]
