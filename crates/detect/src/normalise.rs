@@ -70,12 +70,19 @@ const RULES: &[Rule] = &[
     // Identifiers that are drawn anew each time.
     rule(r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b", b"<uuid>"),
     rule(r"\b0x[0-9A-Fa-f]{6,16}\b", b"<address>"),
-    rule(r#"\b(?:[Rr]equest[ _-]?[Ii][Dd]|Ray ID)"? ?[=:] ?"?[A-Za-z0-9_-]{8,64}"#, b"<request>"),
-    rule(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess [Ii][Dd])(?:"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
-    // Of few digits it may be the third of ten.
-    rule(r#"\b[Pp]rocess(?:"? ?[=:#] ?| )\d{4,7}\b"#, b"<pid>"),
+    // Their key says so, in JSON inside of JSON too, whose quotes have backslashes before them. A nonce of a few digits
+    // is a count.
     rule(
-        r#"\b(?:duration|elapsed|latency|took)(?:_(?:ns|us|ms|s|secs?|seconds))?"? ?[=:] ?\d+(?:\.\d+)?\b"#,
+        r#"\b(?:(?:[Rr]equest|[Tt]race|[Ss]pan|[Cc]orrelation)[ _-]?[Ii][Dd]|Ray ID|[Nn]once)\\*"? ?[=:] ?\\*"?[A-Za-z0-9_-]{8,64}"#,
+        b"<request>",
+    ),
+    // A weak tag covers what is folded here too; what it changes for in earnest stands beside it.
+    rule(r#"\b[Ee][Tt]ag\\*"? ?[=:] ?\\*"?W/\\*"[^"\\\s]{1,64}\\*""#, b"<etag>"),
+    rule(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess [Ii][Dd])(?:\\*"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
+    // Of few digits it may be the third of ten.
+    rule(r#"\b[Pp]rocess(?:\\*"? ?[=:#] ?| )\d{4,7}\b"#, b"<pid>"),
+    rule(
+        r#"\b(?:duration|elapsed|latency|took)(?:_(?:ns|us|ms|s|secs?|seconds)|Ns|Us|Ms|Secs?|Seconds)?\\*"? ?[=:] ?\d+(?:\.\d+)?\b"#,
         b"<duration>",
     ),
     rule(r"\[\d{2,7}\]: ", b"[<pid>]: "),

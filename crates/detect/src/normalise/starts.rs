@@ -30,7 +30,8 @@ const WORDS: &[&[u8; 3]] = &[
     b"Ste", b"ste", b"Tur", b"tur", b"Rou", b"rou", b"Att", b"att", b"Int", b"int", b"Tok",
     b"tok", // budgets
     b"Rem", b"rem", b"Cos", b"cos", // remaining, cost
-    b"Req", b"req", b"Ray", // names of requests
+    b"Req", b"req", b"Ray", b"Tra", b"tra", b"Spa", b"spa", b"Cor", b"cor", // names of requests
+    b"Non", b"non", b"Eta", b"eta", // nonces and tags
     b"Err", b"err", b"Fai", b"fai", b"Exc", b"exc", // errors
 ];
 

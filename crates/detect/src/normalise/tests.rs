@@ -58,6 +58,30 @@ fn identifiers_drawn_anew_are_folded() {
     folds("sshd[1234]: closed", "sshd[777]: closed");
     folds("/tmp/tmpab12cd/x.py: bad", "/tmp/tmpzz99yy/x.py: bad");
     folds("/tmp/build-8f3a/out", "/tmp/build-91bb/out");
+    folds(r#""traceId":"4e83218a3c4868""#, r#""traceId":"949f749ee2f6ab""#);
+    folds(r#"{"nonce": "a051e8a2770b0c21"}"#, r#"{"nonce": "329fdf85f2df2625"}"#);
+    folds(r#""etag": "W/\"4b3ee9297f\"""#, r#""etag": "W/\"1c63986a1e\"""#);
+    folds("ETag: W/\"4b3ee9297f\"", "ETag: W/\"1c63986a1e\"");
+}
+
+#[test]
+fn what_the_key_does_not_name_is_kept() {
+    keeps(r#"{"id": "a051e8a2770b0c21"}"#, r#"{"id": "329fdf85f2df2625"}"#);
+    keeps(r#"{"nonce": 17}"#, r#"{"nonce": 18}"#);
+    keeps("ETag: \"4b3ee9297f\"", "ETag: \"1c63986a1e\"");
+    keeps(r#"{"request": "a051e8a2770b0c21"}"#, r#"{"request": "329fdf85f2df2625"}"#);
+    keeps(r#"{"time": 3}"#, r#"{"time": 4}"#);
+}
+
+#[test]
+fn json_inside_of_json_is_folded_alike() {
+    folds(
+        r#"{"text": "{\"requestId\": \"aee26301ac13\", \"durationMs\": 305}"}"#,
+        r#"{"text": "{\"requestId\": \"ffa4012d63ce\", \"durationMs\": 41}"}"#,
+    );
+    folds(r#"\"latency_ms\":12.5"#, r#"\"latency_ms\":9.25"#);
+    folds(r#"\\\"pid\\\": 17"#, r#"\\\"pid\\\": 4711"#);
+    keeps(r#"{"text": "{\"page\": 3}"}"#, r#"{"text": "{\"page\": 4}"}"#);
 }
 
 #[test]
@@ -96,7 +120,19 @@ fn whatever_word_a_rule_begins_with_is_found() {
     for process in ["pid", "Pid", "PID", "pID", "process", "Process", "process id", "Process ID"] {
         folds(&format!("by {process}: 12345"), "by <pid>");
     }
+    for named in ["request", "Request", "trace", "Trace", "span", "Span", "correlation", "Correlation"] {
+        folds(&format!("for {named}_id: 0a1b2c3d"), "for <request>");
+    }
+    for named in ["nonce", "Nonce"] {
+        folds(&format!("for {named}: 0a1b2c3d"), "for <request>");
+    }
+    for named in ["etag", "Etag", "eTag", "ETag"] {
+        folds(&format!("has {named}: W/\"0a1b\""), "has <etag>");
+    }
     for measured in ["duration", "elapsed", "latency", "took"] {
+        folds(&format!("it {measured}: 12"), "it <duration>");
+    }
+    for measured in ["durationMs", "elapsedSeconds"] {
         folds(&format!("it {measured}: 12"), "it <duration>");
     }
     for counted in ["steps", "turns", "rounds", "attempts", "interactions", "tokens"] {
@@ -192,6 +228,13 @@ const PIECES: &[&str] = &[
     "elapsed_ms=3",
     "latency",
     "duration\": 4",
+    "durationMs\\\": 4",
+    "traceId\\\": \\\"4e83218a3c48",
+    "Span-Id: 4e83218a3c48",
+    "correlation_id=4e83218a3c48",
+    "nonce\": \"a051e8a2770b0c21\"",
+    "etag\": \"W/\\\"4b3e\\\"",
+    "ETag: W/\"4b3e\"",
     "[1234]: ",
     "[1] 99",
     "/tmp/tmpab12cd/x.py",
