@@ -56,6 +56,12 @@ const RULES: &[Rule] = &[
         r"\b\d{2}/(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/\d{4}:\d{2}:\d{2}:\d{2}(?: [+-]\d{4})?",
         b"<time>",
     ),
+    // The same times as the number of seconds since 1970, or of thousandths, millionths or billionths, between 2014 and
+    // 2033: told from other numbers by a key that names a time.
+    rule(
+        r#"\b(?:\w*(?:[Tt]ime(?:_?[Ss]tamp|Stamp)?|[Dd]ate|[Ee]poch|[Cc]lock|[Ee]xpir(?:es|y)|[Cc]reated|[Uu]pdated|[Mm]odified|_at|_ts|_now|At|Ts|Now)|at|ts|now|TS)(?:_?(?:ms|ns|us|secs?|seconds|millis)|Ms|Ns|Millis|Seconds)?\\*"? ?: ?\\*"?1[4-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?\b"#,
+        b"<time>",
+    ),
     // Clock times: three parts, or two with a half of the day; `12:30` alone may be a line and a column.
     rule(r"\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?: ?[AaPp][Mm])?\b", b"<time>"),
     rule(r"\b\d{1,2}:\d{2} ?[AaPp][Mm]\b", b"<time>"),
@@ -83,6 +89,11 @@ const RULES: &[Rule] = &[
     rule(r#"\b[Pp]rocess(?:\\*"? ?[=:#] ?| )\d{4,7}\b"#, b"<pid>"),
     rule(
         r#"\b(?:duration|elapsed|latency|took)(?:_(?:ns|us|ms|s|secs?|seconds)|Ns|Us|Ms|Secs?|Seconds)?\\*"? ?[=:] ?\d+(?:\.\d+)?\b"#,
+        b"<duration>",
+    ),
+    // What the answer itself took. The response time of a server that is watched is news of it.
+    rule(
+        r#"\b(?:execution|query|processing)_?[Tt]ime(?:_(?:ns|us|ms|s|secs?|seconds)|Ns|Us|Ms|Secs?|Seconds)?\\*"? ?: ?\d+(?:\.\d+)?\b"#,
         b"<duration>",
     ),
     rule(r"\[\d{2,7}\]: ", b"[<pid>]: "),

@@ -43,6 +43,31 @@ fn timestamps_of_all_usual_forms_are_folded() {
 }
 
 #[test]
+fn a_number_is_a_time_where_its_key_names_one() {
+    folds(r#"{"server_time": 1777885923}"#, r#"{"server_time": 1777885949}"#);
+    folds(r#"{"fetchedAt":1777885923123}"#, r#"{"fetchedAt":1777885949001}"#);
+    folds(r#""{\"ts\": 1777885923.5}""#, r#""{\"ts\": 1777885949.25}""#);
+    folds(r#"{"timestamp": "1777885923"}"#, r#"{"timestamp": "1777885949"}"#);
+    folds("expires: 1777885923", "expires: 1777885949");
+    folds("updated_at_ms: 1777885923123", "updated_at_ms: 1777885949123");
+    keeps(r#"{"number": 1777885923}"#, r#"{"number": 1777885949}"#);
+    keeps(r#"{"counts": 1777885923}"#, r#"{"counts": 1777885949}"#);
+    keeps(r#"{"format": 1777885923}"#, r#"{"format": 1777885949}"#);
+    keeps(r#"{"ts": 3}"#, r#"{"ts": 4}"#);
+    keeps(r#"{"time": 2147483648}"#, r#"{"time": 2147483649}"#);
+    keeps("1777885923", "1777885949");
+}
+
+#[test]
+fn what_an_answer_took_is_folded() {
+    folds(r#"{"rows": 3, "execution_time": 0.5}"#, r#"{"rows": 3, "execution_time": 0.75}"#);
+    folds(r#"{"queryTimeMs": 17}"#, r#"{"queryTimeMs": 4}"#);
+    folds("processing_time_ms: 17", "processing_time_ms: 4");
+    keeps(r#"{"avg_response_time": 120}"#, r#"{"avg_response_time": 950}"#);
+    keeps(r#"{"cooking_time": 20}"#, r#"{"cooking_time": 30}"#);
+}
+
+#[test]
 fn durations_are_folded() {
     folds("finished in 1.03s", "finished in 12.4s");
     folds("real 0m1.234s", "real 1m0.004s");
@@ -229,6 +254,16 @@ const PIECES: &[&str] = &[
     "latency",
     "duration\": 4",
     "durationMs\\\": 4",
+    "execution_time\": 0.5",
+    "queryTimeMs : 4",
+    "cooking_time",
+    "1777885923",
+    "server_time\": 1777885923",
+    "fetchedAt\\\":1777885923123",
+    "ts: \\\"1777885923",
+    "ts\": ",
+    "_at: ",
+    ": 1777885923.5",
     "traceId\\\": \\\"4e83218a3c48",
     "Span-Id: 4e83218a3c48",
     "correlation_id=4e83218a3c48",
