@@ -83,7 +83,7 @@ const RULES: &[Rule] = &[
         b"<request>",
     ),
     // A weak tag covers what is folded here too; what it changes for in earnest stands beside it.
-    rule(r#"\b[Ee][Tt]ag\\*"? ?[=:] ?\\*"?W/\\*"[^"\\\s]{1,64}\\*""#, b"<etag>"),
+    rule(r#"\b[Ee][Tt]ag\\*"? ?[=:] ?\\*"?W/\\*"[^"\\\s]+\\*""#, b"<etag>"),
     rule(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess [Ii][Dd])(?:\\*"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
     // Of few digits it may be the third of ten.
     rule(r#"\b[Pp]rocess(?:\\*"? ?[=:#] ?| )\d{4,7}\b"#, b"<pid>"),
@@ -116,6 +116,10 @@ const RULES: &[Rule] = &[
         r"\b[Tt]okens: \d[\d.,]*k? sent(?:, \d[\d.,]*k? cache (?:write|hit))*, \d[\d.,]*k? received|\b[Tt]okens used: ?\d[\d.,]*k?",
         b"<budget>",
     ),
+    // The same in the answer of a model; anywhere else a number of tokens may be what was asked for.
+    rule(r#"\b[Uu]sage\\*"? ?: ?\{[^{}]*[Tt]okens(?:[^{}]|\{[^{}]*\})*\}"#, b"<budget>"),
+    // A browser numbers the elements of a page anew each time it draws it up; the page is what stands around them.
+    rule(r"\[ref=[a-z]?\d*[a-z]\d+\]", b"[ref]"),
     // A field, or a count, of errors that holds none.
     rule(
         r#"\b(?:[Ee]rrors?|[Ff]ailed|[Ff]ailures?|[Ee]xceptions?)(?: [a-z]{1,16})?\\?["']? ?[:=] ?(?:\\?"\\?"|''|\[\]|\(none\)|(?:null|[Nn]one|false|0)\b)"#,

@@ -31,7 +31,7 @@ const WORDS: &[&[u8; 3]] = &[
     b"tok", // budgets
     b"Rem", b"rem", b"Cos", b"cos", // remaining, cost
     b"Req", b"req", b"Ray", b"Tra", b"tra", b"Spa", b"spa", b"Cor", b"cor", // names of requests
-    b"Non", b"non", b"Eta", b"eta", // nonces and tags
+    b"Usa", b"usa", b"Non", b"non", b"Eta", b"eta", // usage, nonces, tags
     b"Err", b"err", b"Fai", b"fai", b"Exc", b"exc", // errors
 ];
 
@@ -116,7 +116,7 @@ impl<'t> Starts<'t> {
     fn begins_before(&self, at: usize) -> Option<usize> {
         let (free, rest) = (&self.text[self.free..at], &self.text[at..]);
         let begins = match rest.first()? {
-            b'[' => rest.get(1).is_some_and(u8::is_ascii_digit),
+            b'[' => rest.get(1).is_some_and(u8::is_ascii_digit) || rest.starts_with(b"[ref="),
             b'/' => [&b"/tmp/"[..], b"/var/", b"/private/"].iter().any(|folder| rest.starts_with(folder)),
             // A drive's letter, the first group of a UUID, and the key of a number stand before what tells of them.
             b':' => {

@@ -59,6 +59,15 @@ fn a_number_is_a_time_where_its_key_names_one() {
 }
 
 #[test]
+fn the_numbers_that_a_browser_gives_to_elements_are_folded() {
+    folds("button \"Buy\" [ref=e12]", "button \"Buy\" [ref=e47]");
+    folds("button \"Buy\" [ref=s1e12]", "button \"Buy\" [ref=s2e12]");
+    keeps("button \"Buy\" [ref=e12]", "button \"Sell\" [ref=e12]");
+    keeps("see [ref=12]", "see [ref=13]");
+    keeps("button [12]", "button [13]");
+}
+
+#[test]
 fn what_an_answer_took_is_folded() {
     folds(r#"{"rows": 3, "execution_time": 0.5}"#, r#"{"rows": 3, "execution_time": 0.75}"#);
     folds(r#"{"queryTimeMs": 17}"#, r#"{"queryTimeMs": 4}"#);
@@ -120,6 +129,14 @@ fn what_is_left_of_a_budget_is_folded() {
     folds("host 12:00 18-Nov-26", "host 09:41 19-Nov-26");
     folds("\"request_id\": \"req_011CT9xw\"", "\"request_id\": \"req_9Zk2mm0a\"");
     folds("Ray ID: 8f3a2c1b4d50e6f7", "Ray ID: 9a0b1c2d3e4f5a6b");
+    folds(
+        r#"{"text": "a", "usage": {"input_tokens": 12, "details": {"cached_tokens": 3}, "output_tokens": 5}}"#,
+        r#"{"text": "a", "usage": {"input_tokens": 90, "details": {"cached_tokens": 0}, "output_tokens": 7}}"#,
+    );
+    folds(r#"\"usage\":{\"total_tokens\":17}"#, r#"\"usage\":{\"total_tokens\":4}"#);
+    keeps(r#"{"tokens": 17}"#, r#"{"tokens": 4}"#);
+    keeps(r#"{"usage": {"disk": 17}}"#, r#"{"usage": {"disk": 4}}"#);
+    keeps(r#"{"usage": {"tokens": 17}, "page": 3}"#, r#"{"usage": {"tokens": 17}, "page": 4}"#);
     keeps("request a cup of tea", "request a pot of tea");
     keeps("Tokens: 3 sent to Ada", "Tokens: 4 sent to Ada");
     keeps("3 files left", "2 files left");
@@ -255,6 +272,13 @@ const PIECES: &[&str] = &[
     "duration\": 4",
     "durationMs\\\": 4",
     "execution_time\": 0.5",
+    "usage\": {\"input_tokens\": 3}",
+    "Usage: {",
+    "tokens",
+    "{",
+    "}",
+    "[ref=e12]",
+    "[ref=s1e12",
     "queryTimeMs : 4",
     "cooking_time",
     "1777885923",
