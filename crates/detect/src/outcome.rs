@@ -3,6 +3,7 @@
 //! Recorded runs seldom carry a status, and tools that fail politely answer with words, so the words are read. The
 //! signals are data, searched for all at once; where the caller knows the status, its word counts.
 
+mod answer;
 mod class;
 mod record;
 mod report;
@@ -17,6 +18,7 @@ use regex_automata::{Input, PatternSet};
 
 use crate::fingerprint::Fingerprint;
 use crate::normalise::Normaliser;
+use crate::outcome::answer::Answer;
 use crate::outcome::class::error_class;
 use crate::outcome::record::is_record;
 use crate::outcome::report::tallies;
@@ -61,7 +63,7 @@ pub(crate) struct Facts {
     /// It says so itself: by its status, its exit code, or in its very first words. The rest of a text may quote what
     /// failed elsewhere: a ticket, a log, a source file.
     pub(crate) failed_plainly: bool,
-    /// A bare exit code says that it failed, and nothing says how: two different calls that end so need have nothing in
+    /// A bare exit code, or a flag, says that it failed, and nothing says how: two different calls that end so need have nothing in
     /// common (a search without a match does).
     pub(crate) unexplained: bool,
     /// It counts what failed, as a report on tests does.
@@ -186,9 +188,10 @@ impl Outcome {
     }
 
     fn of_normal(normal: &[u8], status: Option<Status>, asked: &str) -> Self {
-        let signals = Signals::of(normal);
-        let has = |signal| signals.has(signal);
         let text = normal.trim_ascii();
+        let mut signals = Signals::of(normal);
+        let answers_no = signals.read_answer(text);
+        let has = |signal| signals.has(signal);
         let short = text.len() <= SHORT;
         let wordless = short && !text.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
         let empty =
@@ -198,7 +201,7 @@ impl Outcome {
             Some(Status::Failure) => (true, false),
             Some(Status::Success) => (false, false),
             _ if has(Signal::ExitZero) && !has(Signal::ExitNonZero) => (false, false),
-            _ if has(Signal::ExitNonZero) || has(Signal::Traceback) => (true, false),
+            _ if has(Signal::ExitNonZero) || has(Signal::Traceback) || answers_no => (true, false),
             _ if short && !empty => (error_line.is_some(), false),
             _ => (signals.error_first && error_line.is_some(), error_line.is_some()),
         };
@@ -206,6 +209,7 @@ impl Outcome {
             && (status == Some(Status::Failure)
                 || has(Signal::ExitNonZero)
                 || has(Signal::Traceback)
+                || answers_no
                 || signals.says_error_first
                 || (text.len() <= BRIEF && has(Signal::Missing)));
         let class = if failed || maybe_failed {
@@ -217,7 +221,7 @@ impl Outcome {
             known: status != Some(Status::Pending),
             failed,
             failed_plainly,
-            unexplained: failed && error_line.is_none() && has(Signal::ExitNonZero),
+            unexplained: failed && error_line.is_none() && (has(Signal::ExitNonZero) || answers_no),
             tallied: failed && error_line.is_some_and(tallies),
             maybe_failed,
             transient: (failed || (status.is_none() && text.len() <= BRIEF))
@@ -434,6 +438,21 @@ impl<'a> Signals<'a> {
         if self.found & bit(Signal::Traceback) != 0 && !from_start {
             self.error_first = true;
         }
+    }
+
+    /// Reads an answer in JSON: whether its fields say that the call failed, and in which words. A search that finds
+    /// nothing may say so in a field for errors.
+    fn read_answer(&mut self, text: &'a [u8]) -> bool {
+        let Some(Answer { failed: true, words }) = Answer::of(text) else { return false };
+        let Some(words) = words else { return true };
+        let said = matching(&words[..words.len().min(LINE)]);
+        let says = |signal| said & bit(signal) != 0;
+        if says(Signal::Nothing) || (says(Signal::Bare) && !says(Signal::Missing)) {
+            return false;
+        }
+        self.found |= said;
+        self.error_line = Some(words);
+        true
     }
 
     const fn has(&self, signal: Signal) -> bool {

@@ -1,5 +1,6 @@
 //! What the redundancy detector must see, and above all what it must not.
 
+mod answers;
 mod kinds;
 mod monologues;
 mod properties;
