@@ -264,6 +264,11 @@ const EDGE: usize = 1_500;
 /// An error's line says what it is in its first part.
 const LINE: usize = 240;
 
+/// So long is what tells of a thing that passes: it may stand across the end of a line's first part.
+const WORD: usize = 40;
+/// What tells that something is under way, or passes: it is told of wherever it stands.
+const PASSING: u32 = bit(Signal::InProgress) | bit(Signal::Transient);
+
 /// What a piece of a result tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
@@ -396,9 +401,13 @@ impl<'a> Signals<'a> {
         let mut signals =
             Self { found: 0, error_line: None, is_error: false, error_first: false, says_error_first: false };
         // In a long result only what tells of a failure counts.
-        let stems = |stretch| if normal.trim_ascii().len() > SHORT { Stems::of(stretch) } else { None };
+        let is_short = normal.trim_ascii().len() <= SHORT;
+        let stems = |stretch| if is_short { None } else { Stems::of(stretch) };
         if normal.len() <= 2 * EDGE {
             signals.read(normal, stems(normal), true);
+            if is_short {
+                signals.read_on(normal);
+            }
         } else {
             let (head, tail) = (&normal[..EDGE], &normal[normal.len() - EDGE..]);
             signals.read(head, stems(head), true);
@@ -437,6 +446,14 @@ impl<'a> Signals<'a> {
         }
         if self.found & bit(Signal::Traceback) != 0 && !from_start {
             self.error_first = true;
+        }
+    }
+
+    /// Reads what stands far behind in the lines of a short result. An error says what it is at once; of the fields of an
+    /// object the last one may be the one that is still under way.
+    fn read_on(&mut self, normal: &[u8]) {
+        for line in lines(normal).map(<[u8]>::trim_ascii).filter(|line| line.len() > LINE) {
+            self.found |= matching(&line[LINE - WORD..]) & PASSING;
         }
     }
 

@@ -252,6 +252,18 @@ fn missing_tools_are_seen() {
 }
 
 #[test]
+fn what_is_under_way_is_seen_wherever_it_stands_in_a_short_result() {
+    let done = r#"{"name": "unit", "status": "completed", "conclusion": "success"}"#;
+    let jobs = |last: &str| format!(r#"{{"jobs": [{done}, {done}, {done}, {{"name": "e2e", {last}}}]}}"#);
+    assert!(read(&jobs(r#""status": "in_progress""#)).facts.in_progress);
+    assert!(!read(&jobs(r#""status": "in_progress""#)).facts.terminal);
+    assert!(read(&jobs(r#""status": "completed""#)).facts.terminal);
+    assert!(!read(&jobs(r#""status": "completed""#)).facts.in_progress);
+    let far = format!("{} and then it failed", "word ".repeat(60));
+    assert!(!read(&far).facts.failed, "an error says so at once");
+}
+
+#[test]
 fn progress_and_ends_are_seen() {
     assert!(read("status: running").facts.in_progress);
     assert!(read("Job 7 completed").facts.terminal);

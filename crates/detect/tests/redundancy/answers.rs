@@ -77,3 +77,17 @@ fn what_changes_in_every_answer_makes_no_new_one() {
     let moves: Vec<_> = [10, 25, 40].into_iter().zip(states).map(|(at, state)| track(at, state)).collect();
     assert_eq!(verdict(&moves), None, "the parcel moves");
 }
+
+#[test]
+fn jobs_that_stand_still_while_one_is_under_way_are_waited_for() {
+    let job = |name: &str, status: &str| {
+        format!(r#"{{"name": "{name}", "status": "{status}", "conclusion": null, "runner": "ubuntu-24.04"}}"#)
+    };
+    let done = ["lint", "unit", "build"].map(|name| job(name, "completed")).join(", ");
+    let view = |last: &str| {
+        let jobs = format!(r#"{{"jobs": [{done}, {}]}}"#, job("e2e", last));
+        call("gh", r#"{"args":"run view 991 --json jobs"}"#, &jobs)
+    };
+    assert_eq!(verdict(&vec![view("in_progress"); 5]), None);
+    assert_eq!(loops(&vec![view("completed"); 5]), [Kind::Repeat], "nothing is under way any more");
+}
