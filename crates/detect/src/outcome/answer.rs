@@ -19,12 +19,15 @@ pub(super) struct Answer<'a> {
 
 /// So much of an answer is read. What comes later is data.
 const LOOK_AT: usize = 1_500;
+/// So long a heading may be.
+const HEADING: usize = 60;
 /// So deep an answer may be wrapped: each level is a call of its own here.
 const DEEP: usize = 6;
 
 impl<'a> Answer<'a> {
     /// Reads a text that is one object, or a list of the parts of a message; `None` when it is something else.
     pub(super) fn of(text: &'a [u8]) -> Option<Self> {
+        let text = without_heading(text);
         let text = &text[..text.len().min(LOOK_AT)];
         let is_parts = text.starts_with(b"[{\"type\"") || text.starts_with(b"[{'type'");
         if !is_parts && text.first() != Some(&b'{') {
@@ -35,6 +38,15 @@ impl<'a> Answer<'a> {
         reader.value(Kind::Parts, 0, &mut fields);
         Some(fields.inner)
     }
+}
+
+/// What stands behind a few words and a colon or the end of their line, up to the end: who passes an object on may say
+/// what it is, `Response: {…}`.
+fn without_heading(text: &[u8]) -> &[u8] {
+    let heading = text.iter().take(HEADING).position(|byte| matches!(byte, b'{' | b'['));
+    let Some((heading, object)) = heading.and_then(|end| text.split_at_checked(end)) else { return text };
+    let is_heading = heading.trim_ascii_end().ends_with(b":") || heading.ends_with(b"\n");
+    if is_heading && object.ends_with(b"}") { object } else { text }
 }
 
 /// Reads JSON, and Python's way to write it, as far as it goes: results are cut short, and parts of them are folded.

@@ -20,6 +20,7 @@ fn a_refusal_is_one_wherever_its_fields_stand() {
         r#"{"success": false, "message": "the target must be an id"}"#,
         r#"{"content": [{"type": "text", "text": "{\"isError\": true, \"error\": \"must be an id\"}"}]}"#,
         r#"{"isError": true, "content": [{"type": "text", "text": "the target must be an id"}]}"#,
+        "HTTP 422\n{\"success\": false, \"message\": \"the target must be an id\"}",
         r#"{"data": null, "errors": [{"path": ["post"], "message": "must be an id"}]}"#,
     ] {
         assert_eq!(loops(&asked("post_message", &names, |_| refusal.to_owned())), [Kind::Churn], "{refusal}");

@@ -68,6 +68,15 @@ fn an_answer_in_an_answer_is_read() {
 }
 
 #[test]
+fn a_heading_is_no_part_of_the_answer() {
+    fails("Response: {'ok': False, 'error': 'gone'}", "gone");
+    fails("HTTP 422 Unprocessable Entity\n{\"error\": \"gone\"}", "gone");
+    says_nothing("got {\"error\": \"gone\"}");
+    says_nothing("Response: {\"error\": \"gone\"} was what it said");
+    says_nothing("a: 1\nb: [2]\nc: {\"error\": \"gone\"}");
+}
+
+#[test]
 fn what_a_thing_says_of_itself_is_no_answer_of_the_tool() {
     for record in [
         r#"{"id": 3, "status": "failed", "error": "disk full"}"#,
