@@ -29,6 +29,23 @@ fn plain_errors_are_failures() {
 }
 
 #[test]
+fn what_is_not_possible_is_refused() {
+    for refusal in [
+        "X Pull request #90 is not mergeable: the base branch policy prohibits the merge.",
+        "The branch policy prohibits force pushes",
+        "the disk is not writable",
+        "these fields are not editable",
+    ] {
+        assert!(read(refusal).facts.failed, "{refusal}");
+    }
+    for answer in
+        ["Pull request #90 is mergeable", "Fares: flexible, refundable", "not a table", "cable is in"]
+    {
+        assert!(!read(answer).facts.failed, "{answer}");
+    }
+}
+
+#[test]
 fn plain_answers_are_none() {
     for result in [
         "a\nb\nc",

@@ -92,3 +92,15 @@ fn jobs_that_stand_still_while_one_is_under_way_are_waited_for() {
     assert_eq!(verdict(&vec![view("in_progress"); 5]), None);
     assert_eq!(loops(&vec![view("completed"); 5]), [Kind::Repeat], "nothing is under way any more");
 }
+
+#[test]
+fn what_a_rule_forbids_is_refused_in_every_form() {
+    let refusal = "X Pull request #90 is not mergeable: the base branch policy prohibits the merge.";
+    let forms = ["--squash", "--merge", "--rebase", "--squash --auto"];
+    let run = forms.map(|form| call("gh", &format!(r#"{{"args":"pr merge 90 {form}"}}"#), refusal));
+    assert_eq!(loops(&run), [Kind::Churn]);
+    let fares = asked("fare_rules", &["LX18", "BA7", "AF204", "LH400", "IB31"], |flight| {
+        format!("{flight}: this fare is not refundable.")
+    });
+    assert_ne!(verdict(&fares), Some(Severity::Loop), "a rule that was asked for is an answer");
+}
