@@ -3,6 +3,7 @@
 //! Recorded runs seldom carry a status, and tools that fail politely answer with words, so the words are read. The
 //! signals are data, searched for all at once; where the caller knows the status, its word counts.
 
+mod answer;
 mod class;
 mod record;
 mod report;
@@ -17,6 +18,7 @@ use regex_automata::{Input, PatternSet};
 
 use crate::fingerprint::Fingerprint;
 use crate::normalise::Normaliser;
+use crate::outcome::answer::Answer;
 use crate::outcome::class::error_class;
 use crate::outcome::record::is_record;
 use crate::outcome::report::tallies;
@@ -61,7 +63,7 @@ pub(crate) struct Facts {
     /// It says so itself: by its status, its exit code, or in its very first words. The rest of a text may quote what
     /// failed elsewhere: a ticket, a log, a source file.
     pub(crate) failed_plainly: bool,
-    /// A bare exit code says that it failed, and nothing says how: two different calls that end so need have nothing in
+    /// A bare exit code, or a flag, says that it failed, and nothing says how: two different calls that end so need have nothing in
     /// common (a search without a match does).
     pub(crate) unexplained: bool,
     /// It counts what failed, as a report on tests does.
@@ -186,9 +188,10 @@ impl Outcome {
     }
 
     fn of_normal(normal: &[u8], status: Option<Status>, asked: &str) -> Self {
-        let signals = Signals::of(normal);
-        let has = |signal| signals.has(signal);
         let text = normal.trim_ascii();
+        let mut signals = Signals::of(normal);
+        let answers_no = signals.read_answer(text);
+        let has = |signal| signals.has(signal);
         let short = text.len() <= SHORT;
         let wordless = short && !text.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
         let empty =
@@ -198,7 +201,7 @@ impl Outcome {
             Some(Status::Failure) => (true, false),
             Some(Status::Success) => (false, false),
             _ if has(Signal::ExitZero) && !has(Signal::ExitNonZero) => (false, false),
-            _ if has(Signal::ExitNonZero) || has(Signal::Traceback) => (true, false),
+            _ if has(Signal::ExitNonZero) || has(Signal::Traceback) || answers_no => (true, false),
             _ if short && !empty => (error_line.is_some(), false),
             _ => (signals.error_first && error_line.is_some(), error_line.is_some()),
         };
@@ -206,6 +209,7 @@ impl Outcome {
             && (status == Some(Status::Failure)
                 || has(Signal::ExitNonZero)
                 || has(Signal::Traceback)
+                || answers_no
                 || signals.says_error_first
                 || (text.len() <= BRIEF && has(Signal::Missing)));
         let class = if failed || maybe_failed {
@@ -217,7 +221,7 @@ impl Outcome {
             known: status != Some(Status::Pending),
             failed,
             failed_plainly,
-            unexplained: failed && error_line.is_none() && has(Signal::ExitNonZero),
+            unexplained: failed && error_line.is_none() && (has(Signal::ExitNonZero) || answers_no),
             tallied: failed && error_line.is_some_and(tallies),
             maybe_failed,
             transient: (failed || (status.is_none() && text.len() <= BRIEF))
@@ -259,6 +263,11 @@ pub(crate) const TERSE: usize = 12;
 const EDGE: usize = 1_500;
 /// An error's line says what it is in its first part.
 const LINE: usize = 240;
+
+/// So long is what tells of a thing that passes: it may stand across the end of a line's first part.
+const WORD: usize = 40;
+/// What tells that something is under way, or passes: it is told of wherever it stands.
+const PASSING: u32 = bit(Signal::InProgress) | bit(Signal::Transient);
 
 /// What a piece of a result tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -326,7 +335,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Complaint,
-        r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|conform|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique|subscribed|authorized|authenticated|logged in)|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required|^\W*nothing happen(?:s|ed)\W*$|can(?:no|')t do that",
+        r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|conform|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique|subscribed|authorized|authenticated|logged in|possible|permissible|writable|editable|mergeable)|\bprohibit(?:s|ed)?\b|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required|^\W*nothing happen(?:s|ed)\W*$|can(?:no|')t do that",
     ),
     (
         Signal::Transient,
@@ -392,9 +401,13 @@ impl<'a> Signals<'a> {
         let mut signals =
             Self { found: 0, error_line: None, is_error: false, error_first: false, says_error_first: false };
         // In a long result only what tells of a failure counts.
-        let stems = |stretch| if normal.trim_ascii().len() > SHORT { Stems::of(stretch) } else { None };
+        let is_short = normal.trim_ascii().len() <= SHORT;
+        let stems = |stretch| if is_short { None } else { Stems::of(stretch) };
         if normal.len() <= 2 * EDGE {
             signals.read(normal, stems(normal), true);
+            if is_short {
+                signals.read_on(normal);
+            }
         } else {
             let (head, tail) = (&normal[..EDGE], &normal[normal.len() - EDGE..]);
             signals.read(head, stems(head), true);
@@ -434,6 +447,29 @@ impl<'a> Signals<'a> {
         if self.found & bit(Signal::Traceback) != 0 && !from_start {
             self.error_first = true;
         }
+    }
+
+    /// Reads what stands far behind in the lines of a short result. An error says what it is at once; of the fields of an
+    /// object the last one may be the one that is still under way.
+    fn read_on(&mut self, normal: &[u8]) {
+        for line in lines(normal).map(<[u8]>::trim_ascii).filter(|line| line.len() > LINE) {
+            self.found |= matching(&line[LINE - WORD..]) & PASSING;
+        }
+    }
+
+    /// Reads an answer in JSON: whether its fields say that the call failed, and in which words. A search that finds
+    /// nothing may say so in a field for errors.
+    fn read_answer(&mut self, text: &'a [u8]) -> bool {
+        let Some(Answer { failed: true, words }) = Answer::of(text) else { return false };
+        let Some(words) = words else { return true };
+        let said = matching(&words[..words.len().min(LINE)]);
+        let says = |signal| said & bit(signal) != 0;
+        if says(Signal::Nothing) || (says(Signal::Bare) && !says(Signal::Missing)) {
+            return false;
+        }
+        self.found |= said;
+        self.error_line = Some(words);
+        true
     }
 
     const fn has(&self, signal: Signal) -> bool {

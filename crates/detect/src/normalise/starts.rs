@@ -30,7 +30,8 @@ const WORDS: &[&[u8; 3]] = &[
     b"Ste", b"ste", b"Tur", b"tur", b"Rou", b"rou", b"Att", b"att", b"Int", b"int", b"Tok",
     b"tok", // budgets
     b"Rem", b"rem", b"Cos", b"cos", // remaining, cost
-    b"Req", b"req", b"Ray", // names of requests
+    b"Req", b"req", b"Ray", b"Tra", b"tra", b"Spa", b"spa", b"Cor", b"cor", // names of requests
+    b"Usa", b"usa", b"Non", b"non", b"Eta", b"eta", // usage, nonces, tags
     b"Err", b"err", b"Fai", b"fai", b"Exc", b"exc", // errors
 ];
 
@@ -115,12 +116,15 @@ impl<'t> Starts<'t> {
     fn begins_before(&self, at: usize) -> Option<usize> {
         let (free, rest) = (&self.text[self.free..at], &self.text[at..]);
         let begins = match rest.first()? {
-            b'[' => rest.get(1).is_some_and(u8::is_ascii_digit),
+            b'[' => rest.get(1).is_some_and(u8::is_ascii_digit) || rest.starts_with(b"[ref="),
             b'/' => [&b"/tmp/"[..], b"/var/", b"/private/"].iter().any(|folder| rest.starts_with(folder)),
-            // A drive's letter, and the first group of a UUID, stand before what tells of them.
+            // A drive's letter, the first group of a UUID, and the key of a number stand before what tells of them.
             b':' => {
                 let is_path = matches!(rest.get(1), Some(b'/' | b'\\'));
-                return (is_path && free.last().is_some_and(u8::is_ascii_alphabetic)).then_some(1);
+                if is_path {
+                    return free.last().is_some_and(u8::is_ascii_alphabetic).then_some(1);
+                }
+                return key_of_a_time(free, &rest[1..]);
             }
             b'-' => {
                 let is_group = rest.get(5) == Some(&b'-') && free.len() >= 8;
@@ -155,6 +159,24 @@ impl Iterator for Starts<'_> {
             }
         }
     }
+}
+
+/// How far before its colon a key begins that may name a time, by the number behind it, or by what it is called.
+fn key_of_a_time(free: &[u8], behind: &[u8]) -> Option<usize> {
+    let value = behind.strip_prefix(b" ").unwrap_or(behind);
+    let quoted = value.iter().take_while(|byte| matches!(byte, b'\\' | b'"')).count();
+    let digits = value[quoted..].iter().take(10).take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == 0 {
+        return None;
+    }
+    let before = free.strip_suffix(b" ").unwrap_or(free);
+    let quotes = before.iter().rev().take_while(|byte| matches!(byte, b'\\' | b'"')).count();
+    let key = &before[..before.len() - quotes];
+    let length = key.iter().rev().take_while(|byte| is_word(**byte)).count();
+    let key = &key[key.len() - length..];
+    let is_named = || memchr::memmem::find(key, b"ime").is_some();
+    let since_1970 = digits == 10 && value[quoted] == b'1';
+    (length > 0 && (since_1970 || is_named())).then(|| free.len() - (before.len() - quotes - length))
 }
 
 /// A number that a time, a duration or an address may begin with, by what follows it.

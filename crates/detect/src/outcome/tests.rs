@@ -29,6 +29,23 @@ fn plain_errors_are_failures() {
 }
 
 #[test]
+fn what_is_not_possible_is_refused() {
+    for refusal in [
+        "X Pull request #90 is not mergeable: the base branch policy prohibits the merge.",
+        "The branch policy prohibits force pushes",
+        "the disk is not writable",
+        "these fields are not editable",
+    ] {
+        assert!(read(refusal).facts.failed, "{refusal}");
+    }
+    for answer in
+        ["Pull request #90 is mergeable", "Fares: flexible, refundable", "not a table", "cable is in"]
+    {
+        assert!(!read(answer).facts.failed, "{answer}");
+    }
+}
+
+#[test]
 fn plain_answers_are_none() {
     for result in [
         "a\nb\nc",
@@ -249,6 +266,18 @@ fn missing_tools_are_seen() {
     assert!(read("Tool web_search is not available").facts.unknown_tool);
     assert!(read("Tool web_search has been denied").facts.unknown_tool);
     assert!(!read("bash: foo: command not found").facts.unknown_tool);
+}
+
+#[test]
+fn what_is_under_way_is_seen_wherever_it_stands_in_a_short_result() {
+    let done = r#"{"name": "unit", "status": "completed", "conclusion": "success"}"#;
+    let jobs = |last: &str| format!(r#"{{"jobs": [{done}, {done}, {done}, {{"name": "e2e", {last}}}]}}"#);
+    assert!(read(&jobs(r#""status": "in_progress""#)).facts.in_progress);
+    assert!(!read(&jobs(r#""status": "in_progress""#)).facts.terminal);
+    assert!(read(&jobs(r#""status": "completed""#)).facts.terminal);
+    assert!(!read(&jobs(r#""status": "completed""#)).facts.in_progress);
+    let far = format!("{} and then it failed", "word ".repeat(60));
+    assert!(!read(&far).facts.failed, "an error says so at once");
 }
 
 #[test]

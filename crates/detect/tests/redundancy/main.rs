@@ -1,5 +1,6 @@
 //! What the redundancy detector must see, and above all what it must not.
 
+mod answers;
 mod inferred;
 mod kinds;
 mod monologues;
