@@ -24,6 +24,8 @@ pub(crate) struct CallFacts {
     pub(crate) broad: bool,
     /// It is a command line.
     pub(crate) command: bool,
+    /// It carries a command, keys or a request: what comes of it is told by its answer alone.
+    pub(crate) sends: bool,
     /// It is told in plain language.
     pub(crate) prose: bool,
     /// The files and folders that it names.
@@ -34,7 +36,7 @@ pub(crate) struct CallFacts {
     pub(crate) after: u64,
 }
 
-saved!(CallFacts { effect, moves, notes, broad, command, prose, places, before, after });
+saved!(CallFacts { effect, moves, notes, broad, command, sends, prose, places, before, after });
 
 /// What a call does to the world: what the config declares, else what its name and arguments let guess; `None` when
 /// nothing says so.
@@ -105,6 +107,7 @@ impl CallFacts {
             notes: guess.notes,
             broad: guess.broad || effect.is_none(),
             command: guess.command,
+            sends: sends(tool, canonical),
             prose: !guess.command && is_prose(canonical),
             places: Places::of(canonical, written),
             ..Self::default()
@@ -200,6 +203,16 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
         out.push(b' ');
         unescape(canonical, out);
     })
+}
+
+/// Whether a call carries a command, keys or a request to somebody who answers. An editor's commands are its own.
+fn sends(tool: &str, canonical: &[u8]) -> bool {
+    let carries = |(name, value): (&[u8], &[u8])| match name {
+        b"command" => subcommand(value).is_none(),
+        b"cmd" | b"keys" | b"keystrokes" | b"url" | b"method" | b"query" | b"sql" => true,
+        _ => false,
+    };
+    fields(canonical).any(carries) || NameSays::of(tool).has(Word::Command)
 }
 
 /// Whether what is moved is the agent itself, or a part of it: a file has a name, and a card one to go to.

@@ -51,11 +51,12 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
 }
 
 /// Whether a change leaves the same however often it is made: a text that is put somewhere. Making it once more is no
-/// progress, whatever it answers. A key, a move in a game or a command may bring something new each time, and its
-/// answer tells.
+/// progress, whatever it answers. A key, a move in a game, a command or a request may bring something new each time:
+/// whoever sends one asks, and the answer tells.
 fn leaves_the_same(window: &Window, now: &Print) -> bool {
     let puts_a_text = now.does.after != 0 || window.vocabulary.count(&now.words) >= FEW_WORDS;
-    now.is_write() && !now.does.command && puts_a_text && !now.outcome.facts.failed
+    let asks = now.does.command || now.does.sends;
+    now.is_write() && !asks && puts_a_text && !now.outcome.facts.failed
 }
 
 /// Whether a call does something and tells no more than that: a click, a key, a motor. What it brought about is seen by
