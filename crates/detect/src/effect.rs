@@ -8,6 +8,7 @@ use crate::fingerprint::with_call;
 use crate::saved::saved;
 use crate::shell::read_command;
 use crate::tool_name::{NameSays, Word};
+use crate::waiting::{only_lets_time_pass, watches_what_runs};
 use crate::words::hash_bytes;
 
 /// What a call does, and to what.
@@ -26,6 +27,8 @@ pub(crate) struct CallFacts {
     pub(crate) command: bool,
     /// It carries a command, keys or a request: what comes of it is told by its answer alone.
     pub(crate) sends: bool,
+    /// It lets some time pass, and asks about nothing: what it says is said of itself.
+    pub(crate) bides: bool,
     /// It is told in plain language.
     pub(crate) prose: bool,
     /// The files and folders that it names.
@@ -36,7 +39,7 @@ pub(crate) struct CallFacts {
     pub(crate) after: u64,
 }
 
-saved!(CallFacts { effect, moves, notes, broad, command, sends, prose, places, before, after });
+saved!(CallFacts { effect, moves, notes, broad, command, sends, bides, prose, places, before, after });
 
 /// What a call does to the world: what the config declares, else what its name and arguments let guess; `None` when
 /// nothing says so.
@@ -108,6 +111,7 @@ impl CallFacts {
             broad: guess.broad || effect.is_none(),
             command: guess.command,
             sends: sends(tool, canonical),
+            bides: effect == Some(Effect::Poll) && only_lets_time_pass(canonical),
             prose: !guess.command && is_prose(canonical),
             places: Places::of(canonical, written),
             ..Self::default()
@@ -148,6 +152,9 @@ struct Guess {
 
 fn guess(tool: &str, canonical: &[u8]) -> Guess {
     let says = NameSays::of(tool);
+    if watches_what_runs(tool, is_shell(says), says.has(Word::Write), canonical) {
+        return Guess { effect: Some(Effect::Poll), ..Guess::default() };
+    }
     if is_shell(says) {
         return command_guess(|out| command_text(canonical, out));
     }

@@ -129,6 +129,17 @@ impl Window {
             && !before().any(|print| print.equals(look))
     }
 
+    /// Whether a step asked what had been asked before, and was not told the same as the last time: what is watched
+    /// moves, and waiting for it is worth the while.
+    pub(super) fn shows_a_move(&self, look: &Print) -> bool {
+        let asked = || self.newest_first().find(|print| print.index < look.index && print.call == look.call);
+        look.again
+            && !look.is_write()
+            && look.outcome.result != 0
+            && !look.outcome.facts.failed
+            && asked().is_some_and(|print| !print.outcome.answers_as(&look.outcome))
+    }
+
     /// Whether the agent called a tool in its last round.
     pub(super) fn called_in_last_round(&self) -> bool {
         let last = self.prints.back().map(|print| print.round);

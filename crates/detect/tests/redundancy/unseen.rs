@@ -2,7 +2,7 @@
 
 use loopbreaker::{Kind, Severity};
 
-use crate::script::{Line, call, loops, times, verdict, write};
+use crate::script::{Line, call, loops, sh, times, verdict, write};
 
 #[test]
 fn whoever_sends_a_command_or_a_request_is_told_by_the_answer() {
@@ -20,4 +20,44 @@ fn whoever_sends_a_command_or_a_request_is_told_by_the_answer() {
     }
     let put = |n: usize| Line { result: Some(format!("written, {n} lines")), ..write("a.py", "x = 1") };
     assert_eq!(loops(&[1, 2, 3].map(put)), [Kind::Repeat], "a text that is put somewhere is no request");
+}
+
+fn wait() -> Line {
+    call("wait", r#"{"seconds":60}"#, "done")
+}
+
+#[test]
+fn what_is_looked_at_tells_whether_waiting_is_worth_the_while() {
+    let build = |seconds: usize| {
+        let shows = format!("{{\"state\":\"running\",\"jobs_done\":{seconds}}}");
+        call("get_build", r#"{"number":771}"#, &shows)
+    };
+    let moves: Vec<_> = (1..25).flat_map(|minute| [build(minute), wait()]).collect();
+    assert_eq!(verdict(&moves), None);
+    let stands: Vec<_> = (1..25).flat_map(|_| [build(1), wait()]).collect();
+    assert_eq!(loops(&stands), [Kind::StalePoll]);
+}
+
+#[test]
+fn that_a_wait_is_over_is_no_end_of_what_it_waits_for() {
+    assert_ne!(verdict(&times(6, &[wait()])), Some(Severity::Loop));
+    let job = call("wait_for_job", r#"{"job":"nightly"}"#, "completed");
+    assert_eq!(loops(&times(6, &[job])), [Kind::StalePoll], "this one has ended");
+}
+
+#[test]
+fn the_screen_of_what_runs_may_stand_still_for_a_while() {
+    let look = |tool: &str| call(tool, r#"{"id":"1"}"#, "Compiling syn v2.0.39\nCompiling tokio v1.34.0");
+    assert_ne!(verdict(&times(6, &[look("get_terminal_output")])), Some(Severity::Loop));
+    assert_eq!(loops(&times(20, &[look("get_terminal_output")])), [Kind::StalePoll]);
+    assert_eq!(loops(&times(3, &[look("get_notes")])), [Kind::Repeat], "nothing says that it runs");
+}
+
+#[test]
+fn who_does_the_same_again_between_two_waits_does_more_than_wait() {
+    let sleep = || sh("sleep 2", "");
+    let health = || sh("curl -s localhost:3000/health", r#"{"status":"ok","queue":"empty"}"#);
+    let restart = || sh("rm -f server.pid", "");
+    assert_eq!(loops(&times(3, &[restart(), sleep(), health()])), [Kind::Cycle]);
+    assert_ne!(verdict(&times(3, &[sleep(), health()])), Some(Severity::Loop), "who only waits may go on");
 }
