@@ -110,6 +110,12 @@ fn is_servers_answer(step: &Step<'_>) -> bool {
     is_body && step.status != Some(Status::Failure)
 }
 
+/// Whether the last line of a screen is the prompt of a shell: nothing runs in front any more.
+fn ends_with_a_prompt(step: &Step<'_>) -> bool {
+    let screen = step.result.unwrap_or_default().trim_end();
+    screen.rsplit('\n').next().is_some_and(|line| line.ends_with(['$', '#']) && !line.trim_start().contains(' '))
+}
+
 /// Whether a time-out is that of a browser which waited for something on its page.
 fn waits_for_an_element(step: &Step<'_>) -> bool {
     let result = step.result.unwrap_or_default().as_bytes();
@@ -201,6 +207,8 @@ impl Print {
                     print.outcome.result = Fingerprint::of_bytes(b"result", said).short();
                     print.outcome.lines = 0;
                 }
+                let ended = print.does.effect == Some(Effect::Poll) && !facts.in_progress;
+                facts.terminal |= ended && ends_with_a_prompt(step);
                 is_servers = facts.failed && has(canonical, b"curl ") && is_servers_answer(step);
             });
             // What cannot be clicked is no trouble with the network: it does not pass by itself.

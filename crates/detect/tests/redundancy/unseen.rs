@@ -61,3 +61,10 @@ fn who_does_the_same_again_between_two_waits_does_more_than_wait() {
     assert_eq!(loops(&times(3, &[restart(), sleep(), health()])), [Kind::Cycle]);
     assert_ne!(verdict(&times(3, &[sleep(), health()])), Some(Severity::Loop), "who only waits may go on");
 }
+
+#[test]
+fn a_shell_that_shows_its_prompt_has_nothing_to_wait_for() {
+    let look = |shows: &str| call("send_keystrokes", r#"{"keystrokes":"","timeout_sec":60}"#, shows);
+    assert_eq!(loops(&times(5, &[look("New Terminal Output:\nroot@a1b2c3:/app# ")])), [Kind::StalePoll]);
+    assert_ne!(verdict(&times(5, &[look("$ python train.py\nLoading data...")])), Some(Severity::Loop));
+}
