@@ -219,7 +219,8 @@ fn sends(tool: &str, canonical: &[u8]) -> bool {
         b"cmd" | b"keys" | b"keystrokes" | b"url" | b"method" | b"query" | b"sql" => true,
         _ => false,
     };
-    fields(canonical).any(carries) || NameSays::of(tool).has(Word::Command)
+    let says = NameSays::of(tool);
+    is_shell(says) || says.has(Word::Command) || fields(canonical).any(carries)
 }
 
 /// Whether what is moved is the agent itself, or a part of it: a file has a name, and a card one to go to.

@@ -113,7 +113,10 @@ fn is_servers_answer(step: &Step<'_>) -> bool {
 /// Whether the last line of a screen is the prompt of a shell: nothing runs in front any more.
 fn ends_with_a_prompt(step: &Step<'_>) -> bool {
     let screen = step.result.unwrap_or_default().trim_end();
-    screen.rsplit('\n').next().is_some_and(|line| line.ends_with(['$', '#']) && !line.trim_start().contains(' '))
+    screen
+        .rsplit('\n')
+        .next()
+        .is_some_and(|line| line.ends_with(['$', '#']) && !line.trim_start().contains(' '))
 }
 
 /// Whether a time-out is that of a browser which waited for something on its page.

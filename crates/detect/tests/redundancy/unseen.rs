@@ -68,3 +68,44 @@ fn a_shell_that_shows_its_prompt_has_nothing_to_wait_for() {
     assert_eq!(loops(&times(5, &[look("New Terminal Output:\nroot@a1b2c3:/app# ")])), [Kind::StalePoll]);
     assert_ne!(verdict(&times(5, &[look("$ python train.py\nLoading data...")])), Some(Severity::Loop));
 }
+
+fn readme(package: &str, said: &str) -> Line {
+    call("read_file", &format!("{{\"path\":\"packages/{package}/README.md\"}}"), said)
+}
+
+#[test]
+fn what_is_not_there_for_each_item_is_an_answer_where_the_form_has_worked() {
+    let missing = |package: &str| readme(package, "Path not found in project");
+    let [a, b, c, d, e] = ["auth", "cart", "mail", "logs", "jobs"].map(missing);
+    let there = |package: &str| readme(package, &format!("# {package}"));
+    let batch =
+        [there("core"), a.clone(), b.clone(), there("web"), c.clone(), d.clone(), there("api"), e.clone()];
+    assert_ne!(verdict(&batch), Some(Severity::Loop));
+    let row = [there("core"), a.clone(), b.clone(), c.clone(), d.clone(), e.clone()];
+    assert_ne!(verdict(&row), Some(Severity::Loop));
+    assert_eq!(loops(&[a, b, c, d, e]), [Kind::Churn], "a form that has never worked");
+}
+
+#[test]
+fn a_command_with_one_option_after_the_other_is_no_form_that_is_filled_in() {
+    let list = |rest: &str, said: &str| sh(&format!("ps -ef --forest --cols {rest}"), said);
+    let refused = "error: unknown gnu long option\n\nUsage:\n ps [options]";
+    let run = [list("90", "PID CMD"), list("args", refused), list("head", refused), list("sort", refused)];
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
+fn changes_that_differ_in_numbers_only_are_a_series() {
+    let code = |x: &str, name: &str| {
+        let code = format!(
+            "import bpy; bpy.ops.mesh.primitive_cube_add(size=1, location=(0, {x}, {x})); \
+             bpy.context.object.scale = (2, 0.5, 0.2); bpy.context.object.name = {name}; \
+             bpy.context.view_layer.update(); bpy.context.object.show_name = True"
+        );
+        call("execute_code", &format!("{{\"code\":{code:?}}}"), "Code executed successfully: ")
+    };
+    let steps = ["0.5", "1.0", "1.5", "2.0", "2.5"].map(|x| code(x, "step"));
+    assert_ne!(verdict(&steps), Some(Severity::Loop));
+    let words = ["one", "two", "red", "blue"].map(|name| code("0.5", name));
+    assert_eq!(loops(&words), [Kind::Churn]);
+}
