@@ -179,8 +179,7 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     if says.has(Word::Poll) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
-    let is_step = command.is_some_and(|command| STEPS.contains(&command))
-        || action.is_some_and(|action| DIRECTIONS.contains(&action));
+    let is_step = steps_on(canonical) || action.is_some_and(|action| DIRECTIONS.contains(&action));
     let action = action.map(action_says).unwrap_or_default();
     if action.starts_with(Word::Poll) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
@@ -234,7 +233,8 @@ fn goes_somewhere(tool: &str, canonical: &[u8]) -> bool {
 
 /// Whether a debugger is told to go on: each step stands somewhere else, although it is the same command.
 pub(crate) fn steps_on(canonical: &[u8]) -> bool {
-    command_and_action(canonical).0.is_some_and(|command| STEPS.contains(&command))
+    fields(canonical)
+        .any(|(name, value)| matches!(name, b"command" | b"cmd" | b"input") && STEPS.contains(&value))
 }
 
 /// Where one may go, as a value in canonical JSON.

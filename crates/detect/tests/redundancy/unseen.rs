@@ -109,3 +109,20 @@ fn changes_that_differ_in_numbers_only_are_a_series() {
     let words = ["one", "two", "red", "blue"].map(|name| code("0.5", name));
     assert_eq!(loops(&words), [Kind::Churn]);
 }
+
+#[test]
+fn a_debugger_goes_on_whatever_its_argument_is_called() {
+    let gdb =
+        |name: &str, command: &str, said: &str| call("gdb", &format!("{{\"{name}\":\"{command}\"}}"), said);
+    for name in ["command", "cmd", "input"] {
+        let round = |n: usize| {
+            [
+                gdb(name, "continue", "Continuing.\n\nBreakpoint 1, main () at loop.c:20"),
+                gdb(name, "print counter", &format!("${n} = {}", 256 << n)),
+            ]
+        };
+        assert_ne!(verdict(&(1..9).flat_map(round).collect::<Vec<_>>()), Some(Severity::Loop), "{name}");
+        let ends = gdb(name, "continue", "The program is not being run.");
+        assert_eq!(verdict(&times(6, &[ends])), Some(Severity::Loop), "{name}");
+    }
+}
