@@ -136,6 +136,13 @@ fn fingerprint_of_words(text: &str, form: Form) -> Fingerprint {
     Fingerprint::of_bytes(b"text", text.as_bytes())
 }
 
+/// Whether words from outside start like an error that a harness reports (`[ERROR] You did not use a tool`).
+fn is_an_error(text: &str) -> bool {
+    let first = text.trim().lines().next().unwrap_or_default();
+    let error = first.trim_start_matches(|sign: char| !sign.is_alphanumeric());
+    error.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error")) && Outcome::of(first).failed()
+}
+
 /// Whether all of it stands in a tag by which harnesses mark their own words: `<environment_details>`,
 /// `<system-reminder>`.
 fn is_of_a_harness(text: &str) -> bool {
@@ -232,6 +239,10 @@ impl Print {
             words = Words::of_text(text);
             print.shape = hash_without_digits(text.trim().as_bytes());
             print.call = fingerprint_of_words(text.trim(), print.form);
+            // Nobody failed by being spoken to: it is the answer that is told to be none.
+            if print.form == Form::Outside {
+                print.outcome.facts.failed |= is_an_error(text);
+            }
         }
         (print, words)
     }
