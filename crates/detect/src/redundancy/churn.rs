@@ -27,6 +27,8 @@ const ITEMS: usize = 6;
 const ONE_ANSWER: Rule = Rule::new("one_answer", Kind::Churn, 3, 4);
 /// Whatever is asked, one answer that tells something.
 const WHATEVER_ASKED: Rule = Rule::new("whatever_asked", Kind::Churn, 4, 6);
+/// The same hits for whatever is searched for: that something is found is no news any more, however short it is.
+const SAME_HITS: Rule = Rule::new("whatever_asked", Kind::Churn, 4, 5);
 /// An answer in a few words may be right for many questions, and nobody knows how many there are: worth a word.
 const FEW_WORDS: Rule = Rule::new("few_words", Kind::Churn, 6, usize::MAX);
 /// Nearly the same change once more, with nothing to show for it.
@@ -207,7 +209,12 @@ pub(super) fn whatever_asked(window: &Window, now: &Print) -> Option<Sighting> {
             && !print.does.places.apart_from(&now.does.places);
         near || in_another_range(print, now)
     };
-    let rule = if facts.brief && !last.is_some_and(is_one) { FEW_WORDS } else { WHATEVER_ASKED };
+    let is_item = || goes_through_a_list(window, now, |print| print.outcome.answers_as(&now.outcome));
+    let rule = match () {
+        () if searches(now) && !is_item() => SAME_HITS,
+        () if facts.brief && !last.is_some_and(is_one) => FEW_WORDS,
+        () => WHATEVER_ASKED,
+    };
     rule.sight(|| identity(now.tool, now.outcome.result), now, steps)
 }
 
@@ -250,7 +257,7 @@ pub(super) fn nothing_found(window: &Window, now: &Print) -> Option<Sighting> {
         () => Sight::same_if(seeks_the_same(window, print, now)),
     });
     let again = NOTHING_AGAIN.sight(|| identity(now.tool, 2), now, again);
-    let again = again.filter(|_| !goes_through_a_list(window, now));
+    let again = again.filter(|_| !goes_through_a_list(window, now, finds_nothing));
     Sighting::strongest([any, again].into_iter().flatten())
 }
 
@@ -269,14 +276,19 @@ fn seeks_the_same(window: &Window, print: &Print, now: &Print) -> bool {
 /// Whether a search is the same but for its numbers: other hours, another page. What is got by its number is another
 /// thing each time.
 fn in_another_range(print: &Print, now: &Print) -> bool {
-    let searches = ["search", "Search", "find", "Find", "grep", "Grep"];
-    print.shape == now.shape && searches.iter().any(|word| now.label.as_str().contains(word))
+    print.shape == now.shape && searches(now)
 }
 
-/// Whether every search like `now` differs from it in one name, or two, that stand in the place of others: a form that is
+/// Whether a tool searches, by its name.
+fn searches(print: &Print) -> bool {
+    let words = ["search", "Search", "find", "Find", "grep", "Grep"];
+    words.iter().any(|word| print.label.as_str().contains(word))
+}
+
+/// Whether every such search differs from `now` in one name, or two, that stand in the place of others: a form that is
 /// filled in for one thing after the other. Of many, one may be odd.
-fn goes_through_a_list(window: &Window, now: &Print) -> bool {
-    let others = || recent(window, now).filter(|print| print.tool == now.tool && finds_nothing(print));
+fn goes_through_a_list(window: &Window, now: &Print, is_such: impl Fn(&Print) -> bool) -> bool {
+    let others = || recent(window, now).filter(|print| print.tool == now.tool && is_such(print));
     let fills_in = |print: &&Print| is_filled_in(window, print, now) && !in_another_range(print, now);
     let new_words = window.vocabulary.new_words(&now.words, others().map(|print| &print.words));
     let (all, filled_in) = (others().count(), others().filter(fills_in).count());

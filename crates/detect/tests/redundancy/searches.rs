@@ -80,3 +80,24 @@ fn to_wait_without_a_word_is_no_search() {
     let run: Vec<_> = (1..=6).map(|n| sh(&format!("sleep {n}"), "")).collect();
     assert_eq!(verdict(&run), None);
 }
+
+#[test]
+fn the_same_hits_for_five_questions_in_other_words_are_a_loop_however_brief_they_are() {
+    let search = |query: &str, hits: &str| {
+        call("codebase_search", &format!("{{\"query\":\"{query}\",\"top\":5}}"), hits)
+    };
+    let queries = [
+        "fast_checkout feature flag",
+        "where is fast_checkout read",
+        "feature flag lookup for fast checkout",
+        "code that checks the fast_checkout flag",
+        "fast checkout flag evaluation",
+    ];
+    let hits = "config/flags.yaml:14: fast_checkout: true";
+    let run = queries.map(|query| search(query, hits));
+    assert_ne!(verdict(&run[..4]), Some(Severity::Loop));
+    assert_eq!(loops(&run), [Kind::Churn]);
+    let names = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"];
+    let list = names.map(|name| search(name, "2 hits in flags.yaml"));
+    assert_ne!(verdict(&list), Some(Severity::Loop), "one name after the other");
+}
