@@ -271,11 +271,13 @@ impl Print {
     }
 
     /// Whether a call that nobody knows the effect of is only another way to ask: the same tool told the same in so many
-    /// words. Something that changes the world seldom answers like a question about it.
+    /// words. Something that changes the world seldom answers like a question about it, and keys that leave a whole
+    /// screen as it was have changed nothing.
     pub(super) fn is_variation_of(&self, other: &Self) -> bool {
         let facts = self.outcome.facts;
         let tells = self.outcome.result != 0 && !facts.empty && !facts.acknowledged;
-        self.does.effect.is_none()
+        let is_key = self.does.sends && !self.does.command && self.outcome.lines != 0;
+        (self.does.effect.is_none() || (self.is_write() && is_key))
             && !self.does.moves
             && tells
             && self.tool == other.tool

@@ -126,3 +126,18 @@ fn a_debugger_goes_on_whatever_its_argument_is_called() {
         assert_eq!(verdict(&times(6, &[ends])), Some(Severity::Loop), "{name}");
     }
 }
+
+#[test]
+fn keys_that_leave_the_screen_as_it_was_have_changed_nothing() {
+    let keys =
+        |keys: &str, shows: &str| call("send_keystrokes", &format!("{{\"keystrokes\":\"{keys}\"}}"), shows);
+    let pager = "commit 9f1 (HEAD)\nAuthor: x\n\n    init\n(END)";
+    let others = ["Enter", "C-c", "Escape"];
+    let stuck: Vec<_> = others.iter().flat_map(|key| [keys("serve", pager), keys(key, pager)]).collect();
+    assert_eq!(verdict(&stuck), Some(Severity::Loop));
+    let moves: Vec<_> = others
+        .iter()
+        .flat_map(|key| [keys("serve", pager), keys(key, &format!("{pager}\nafter {key}"))])
+        .collect();
+    assert_ne!(verdict(&moves), Some(Severity::Loop));
+}
