@@ -28,7 +28,7 @@ const ONE_ANSWER: Rule = Rule::new("one_answer", Kind::Churn, 3, 4);
 /// Whatever is asked, one answer that tells something.
 const WHATEVER_ASKED: Rule = Rule::new("whatever_asked", Kind::Churn, 4, 6);
 /// The same hits for whatever is searched for: that something is found is no news any more, however short it is.
-const SAME_HITS: Rule = Rule::new("whatever_asked", Kind::Churn, 4, 5);
+const SAME_HITS: Rule = Rule { looping: 5, ..WHATEVER_ASKED };
 /// An answer in a few words may be right for many questions, and nobody knows how many there are: worth a word.
 const FEW_WORDS: Rule = Rule::new("few_words", Kind::Churn, 6, usize::MAX);
 /// Nearly the same change once more, with nothing to show for it.
@@ -48,7 +48,7 @@ const LONG_REACH: usize = 24;
 /// Searches that found nothing may be about quite different things, one after the other: worth a word.
 const NOTHING_FOUND: Rule = Rule::new("nothing_found", Kind::Churn, 6, usize::MAX);
 /// Searches for much the same that found nothing: it is not to be found in this way.
-const NOTHING_AGAIN: Rule = Rule::new("nothing_found", Kind::Churn, 4, 6);
+const NOTHING_AGAIN: Rule = Rule { warning: 4, looping: 6, ..NOTHING_FOUND };
 /// How many steps back variations are looked for: what lies further back was another attempt.
 const REACH: usize = 12;
 

@@ -13,7 +13,7 @@ const ALIKE: Rule = Rule::new("alike_words", Kind::Monologue, 3, 4);
 /// Different words to one canned reply.
 const CANNED: Rule = Rule::new("canned_reply", Kind::Monologue, 3, 4);
 /// Different words to one refusal: it says what is wrong, each time.
-const REFUSED: Rule = Rule::new("canned_reply", Kind::Monologue, 2, 3);
+const REFUSED: Rule = Rule { warning: 2, looping: 3, ..CANNED };
 /// Other words at last, and still nothing is done: the loop that was found goes on.
 const TALKS_ON: Rule = Rule::new("talks_on", Kind::Monologue, 2, 2);
 /// How many steps back the same words are looked for.
