@@ -21,6 +21,8 @@ pub(crate) struct CallFacts {
     pub(crate) moves: bool,
     /// It keeps the agent's own notes: plans, to-do lists, thoughts.
     pub(crate) notes: bool,
+    /// It tells all of them at once: a list.
+    pub(crate) lists: bool,
     /// It reads or runs the whole project, whatever paths it names.
     pub(crate) broad: bool,
     /// It is a command line.
@@ -39,7 +41,7 @@ pub(crate) struct CallFacts {
     pub(crate) after: u64,
 }
 
-saved!(CallFacts { effect, moves, notes, broad, command, sends, bides, prose, places, before, after });
+saved!(CallFacts { effect, moves, notes, lists, broad, command, sends, bides, prose, places, before, after });
 
 /// What a call does to the world: what the config declares, else what its name and arguments let guess; `None` when
 /// nothing says so.
@@ -108,6 +110,7 @@ impl CallFacts {
             effect,
             moves: guess.moves && declared.is_none(),
             notes: guess.notes,
+            lists: guess.notes && fields(canonical).any(|(_, value)| value.starts_with(b"[")),
             broad: guess.broad || effect.is_none(),
             command: guess.command,
             sends: sends(tool, canonical),

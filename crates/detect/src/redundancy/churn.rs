@@ -33,6 +33,10 @@ const SAME_HITS: Rule = Rule { looping: 5, ..WHATEVER_ASKED };
 const FEW_WORDS: Rule = Rule::new("few_words", Kind::Churn, 6, usize::MAX);
 /// Nearly the same change once more, with nothing to show for it.
 const SAME_CHANGE: Rule = Rule::new("same_change", Kind::Churn, 3, 4);
+/// The whole plan in other words once more, and nothing done in between.
+const PLANS_ONLY: Rule = Rule::new("plans_only", Kind::Churn, 3, 5);
+/// So many words in the place of others are another wording. States ("pending", "done") are fewer.
+const REWORDED: u32 = 3;
 /// Fewer words than this are alike by chance.
 const MIN_WORDS: u32 = 8;
 /// Near-equal questions in plain language, whatever they are answered.
@@ -240,6 +244,24 @@ fn same_change(window: &Window, now: &Print) -> Option<Sighting> {
         |_| Sight::Same,
     );
     SAME_CHANGE.sight(|| identity(now.tool, now.outcome.result), now, steps)
+}
+
+/// Notes that carry a whole list, in a row and in other words each time: each takes the place of the last one. A note
+/// that adds something adds to the others, an item that is ticked off keeps its words, and whoever says something in
+/// between has done a piece of the work.
+pub(super) fn plans_only(window: &Window, now: &Print) -> Option<Sighting> {
+    let plans = |print: &Print| print.form == Form::Call && print.does.lists && !print.outcome.facts.failed;
+    if !plans(now) {
+        return None;
+    }
+    let is_other = |print: &Print| !plans(print) || print.tool != now.tool;
+    let rewords = |print: &Print| {
+        let [theirs, ours] = window.vocabulary.exchanged(&print.words, &now.words);
+        theirs.min(ours) >= REWORDED
+    };
+    let earlier = window.earlier(now).filter(|print| !print.narrates);
+    let steps = occurrences(earlier, now, is_other, |print| Sight::same_if(rewords(print)));
+    PLANS_ONLY.sight(|| identity(now.tool, 3), now, steps)
 }
 
 /// Searches in a row that all found nothing: worth a word where they are about different things, and a loop where one
