@@ -8,6 +8,7 @@ use crate::fingerprint::with_call;
 use crate::saved::saved;
 use crate::shell::read_command;
 use crate::tool_name::{NameSays, Word};
+use crate::waiting::{only_lets_time_pass, watches_what_runs};
 use crate::words::hash_bytes;
 
 /// What a call does, and to what.
@@ -20,10 +21,16 @@ pub(crate) struct CallFacts {
     pub(crate) moves: bool,
     /// It keeps the agent's own notes: plans, to-do lists, thoughts.
     pub(crate) notes: bool,
+    /// It tells all of them at once: a list.
+    pub(crate) lists: bool,
     /// It reads or runs the whole project, whatever paths it names.
     pub(crate) broad: bool,
     /// It is a command line.
     pub(crate) command: bool,
+    /// It carries a command, keys or a request: what comes of it is told by its answer alone.
+    pub(crate) sends: bool,
+    /// It lets some time pass, and asks about nothing: what it says is said of itself.
+    pub(crate) bides: bool,
     /// It is told in plain language.
     pub(crate) prose: bool,
     /// The files and folders that it names.
@@ -36,7 +43,21 @@ pub(crate) struct CallFacts {
     pub(crate) beside: u64,
 }
 
-saved!(CallFacts { effect, moves, notes, broad, command, prose, places, before, after, beside });
+saved!(CallFacts {
+    effect,
+    moves,
+    notes,
+    lists,
+    broad,
+    command,
+    sends,
+    bides,
+    prose,
+    places,
+    before,
+    after,
+    beside
+});
 
 /// What a call does to the world: what the config declares, else what its name and arguments let guess; `None` when
 /// nothing says so.
@@ -105,8 +126,11 @@ impl CallFacts {
             effect,
             moves: guess.moves && declared.is_none(),
             notes: guess.notes,
+            lists: guess.notes && fields(canonical).any(|(_, value)| value.starts_with(b"[")),
             broad: guess.broad || effect.is_none(),
             command: guess.command,
+            sends: sends(tool, canonical),
+            bides: effect == Some(Effect::Poll) && only_lets_time_pass(canonical),
             prose: !guess.command && !guess.shell && is_prose(canonical),
             places: Places::of(canonical, written),
             ..Self::default()
@@ -153,6 +177,9 @@ struct Guess {
 
 fn guess(tool: &str, canonical: &[u8]) -> Guess {
     let says = NameSays::of(tool);
+    if watches_what_runs(tool, is_shell(says), says.has(Word::Write), canonical) {
+        return Guess { effect: Some(Effect::Poll), ..Guess::default() };
+    }
     if is_shell(says) {
         return Guess { shell: true, ..command_guess(|out| command_text(canonical, out)) };
     }
@@ -177,8 +204,7 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
     if says.has(Word::Poll) && !says.starts_with(Word::Write) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
-    let is_step = command.is_some_and(|command| STEPS.contains(&command))
-        || action.is_some_and(|action| DIRECTIONS.contains(&action));
+    let is_step = steps_on(canonical) || action.is_some_and(|action| DIRECTIONS.contains(&action));
     let action = action.map(action_says).unwrap_or_default();
     if action.starts_with(Word::Poll) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
@@ -249,6 +275,17 @@ fn names_an_address(canonical: &[u8]) -> bool {
         .any(|(name, _)| matches!(name, b"url" | b"uri" | b"link" | b"href" | b"address" | b"path"))
 }
 
+/// Whether a call carries a command, keys or a request to somebody who answers. An editor's commands are its own.
+fn sends(tool: &str, canonical: &[u8]) -> bool {
+    let carries = |(name, value): (&[u8], &[u8])| match name {
+        b"command" => subcommand(value).is_none(),
+        b"cmd" | b"keys" | b"keystrokes" | b"url" | b"method" | b"query" | b"sql" => true,
+        _ => false,
+    };
+    let says = NameSays::of(tool);
+    is_shell(says) || says.has(Word::Command) || fields(canonical).any(carries)
+}
+
 /// Whether what is moved is the agent itself, or a part of it: a file has a name, and a card one to go to.
 fn goes_somewhere(tool: &str, canonical: &[u8]) -> bool {
     let is_name = |value: &[u8]| {
@@ -260,7 +297,8 @@ fn goes_somewhere(tool: &str, canonical: &[u8]) -> bool {
 
 /// Whether a debugger is told to go on: each step stands somewhere else, although it is the same command.
 pub(crate) fn steps_on(canonical: &[u8]) -> bool {
-    command_and_action(canonical).0.is_some_and(|command| STEPS.contains(&command))
+    fields(canonical)
+        .any(|(name, value)| matches!(name, b"command" | b"cmd" | b"input") && STEPS.contains(&value))
 }
 
 /// Where one may go, as a value in canonical JSON.

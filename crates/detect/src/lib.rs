@@ -73,6 +73,7 @@ mod shell;
 mod step;
 mod strikes;
 mod tool_name;
+mod waiting;
 mod words;
 
 pub use canonical::canonical_json;

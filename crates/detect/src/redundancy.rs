@@ -300,6 +300,7 @@ impl Redundancy {
                 churn::same_question(window, print),
                 churn::put_aside(window, print),
                 churn::nothing_found(window, print),
+                churn::plans_only(window, print),
                 monologue::monologue(window, print),
             ];
             best = Sighting::strongest(best.into_iter().chain(near.into_iter().flatten()));

@@ -216,8 +216,7 @@ fn service_verb(verb: &[u8], next: &[u8], then: &[u8]) -> Verb {
             b"view" | b"list" | b"checks" | b"status" | b"watch" | b"diff" | b"" => Verb::Wait,
             _ => Verb::Write,
         },
-        (b"squeue", _)
-        | (_, b"get" | b"status" | b"ps" | b"wait" | b"top" | b"describe" | b"run")
+        (b"squeue", _) | (_, b"get" | b"status" | b"ps" | b"wait" | b"top" | b"describe" | b"run")
             if verb != b"docker" || next != b"run" =>
         {
             Verb::Wait

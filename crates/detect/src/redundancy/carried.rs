@@ -93,7 +93,7 @@ impl Saved for Finding {
 }
 
 /// The names of all rules.
-pub(super) const RULES: [&str; 32] = [
+pub(super) const RULES: [&str; 33] = [
     "aside_row",
     "alike_words",
     "blind_cycle",
@@ -113,6 +113,7 @@ pub(super) const RULES: [&str; 32] = [
     "nothing_found",
     "one_answer",
     "oscillation",
+    "plans_only",
     "poll",
     "put_aside",
     "repeat",

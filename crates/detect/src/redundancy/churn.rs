@@ -20,14 +20,23 @@ const TOOL_DOWN: Rule = Rule::new("tool_down", Kind::Churn, 3, 3);
 const COUNTING: Rule = Rule::new("counting_on", Kind::Churn, 6, 10);
 /// The same failure from whatever tool.
 const ANY_TOOL: Rule = Rule::new("failing_everywhere", Kind::Churn, 4, 5);
+/// So many of these are a loop where such a call has just gone well: its form is right, and what it names may or may not
+/// be there.
+const ITEMS: usize = 6;
 /// Near-equal questions with one answer.
 const ONE_ANSWER: Rule = Rule::new("one_answer", Kind::Churn, 3, 4);
 /// Whatever is asked, one answer that tells something.
 const WHATEVER_ASKED: Rule = Rule::new("whatever_asked", Kind::Churn, 4, 6);
-/// An answer in a few words may be right for many questions.
-const FEW_WORDS: Rule = Rule::new("few_words", Kind::Churn, 6, 10);
+/// The same hits for whatever is searched for: that something is found is no news any more, however short it is.
+const SAME_HITS: Rule = Rule { looping: 5, ..WHATEVER_ASKED };
+/// An answer in a few words may be right for many questions, and nobody knows how many there are: worth a word.
+const FEW_WORDS: Rule = Rule::new("few_words", Kind::Churn, 6, usize::MAX);
 /// Nearly the same change once more, with nothing to show for it.
 const SAME_CHANGE: Rule = Rule::new("same_change", Kind::Churn, 3, 4);
+/// The whole plan in other words once more, and nothing done in between.
+const PLANS_ONLY: Rule = Rule::new("plans_only", Kind::Churn, 3, 5);
+/// So many words in the place of others are another wording. States ("pending", "done") are fewer.
+const REWORDED: u32 = 3;
 /// Fewer words than this are alike by chance.
 const MIN_WORDS: u32 = 8;
 /// Near-equal questions in plain language, whatever they are answered.
@@ -40,9 +49,10 @@ const PUT_ASIDE: Rule = Rule::new("put_aside", Kind::Churn, 3, 4);
 const ASIDE_ROW: Rule = Rule::new("aside_row", Kind::Churn, 4, 5);
 /// What hangs, or lacks something in the environment, is looked into in between, so attempts lie further apart.
 const LONG_REACH: usize = 24;
-/// Searches that found nothing may be about quite different things, so it takes many of them in a row: whatever is looked
-/// for, it is not to be found in this way.
-const NOTHING_FOUND: Rule = Rule::new("nothing_found", Kind::Churn, 6, 10);
+/// Searches that found nothing may be about quite different things, one after the other: worth a word.
+const NOTHING_FOUND: Rule = Rule::new("nothing_found", Kind::Churn, 6, usize::MAX);
+/// Searches for much the same that found nothing: it is not to be found in this way.
+const NOTHING_AGAIN: Rule = Rule { warning: 4, looping: 6, ..NOTHING_FOUND };
 /// How many steps back variations are looked for: what lies further back was another attempt.
 const REACH: usize = 12;
 
@@ -100,13 +110,33 @@ pub(super) fn failing(window: &Window, now: &Print) -> Option<Sighting> {
     let any = occurrences(
         attempts(window, now),
         now,
-        |print| changes_failure(print, now),
+        |print| changes_failure(print, now) || is_another_item(print, now),
         |print| Sight::same_if(same_failure(print, now)),
     );
-    let near = NEAR_FAILING.sight(by_tool, now, near);
-    let row = FAILING.sight(by_tool, now, row);
-    let any = ANY_TOOL.sight(|| identity(0, now.outcome.class.into()), now, any);
+    let is_item = has_just_gone_well(window, now);
+    let rule = |rule: Rule| if is_item { Rule { looping: ITEMS, ..rule } } else { rule };
+    let near = rule(NEAR_FAILING).sight(by_tool, now, near);
+    let row = rule(FAILING).sight(by_tool, now, row);
+    let any = rule(ANY_TOOL).sight(|| identity(0, now.outcome.class.into()), now, any);
     Sighting::strongest([near, row, tool_down(window, now), any].into_iter().flatten())
+}
+
+/// Whether a call of the same tool told something new: the tool works, and what it does not find is an answer. A shell is
+/// many tools.
+fn is_another_item(print: &Print, now: &Print) -> bool {
+    print.news && print.tool == now.tool && !print.does.command && !print.does.sends
+}
+
+/// Whether the same call with a name or two in the place of others went well a short while ago. A command takes options,
+/// which are no names.
+fn has_just_gone_well(window: &Window, now: &Print) -> bool {
+    attempts(window, now).any(|print| is_another_item(print, now) && is_filled_in(window, print, now))
+}
+
+/// Whether two calls are one form, filled in with other names.
+fn is_filled_in(window: &Window, print: &Print, now: &Print) -> bool {
+    let [theirs, ours] = window.vocabulary.exchanged(&print.words, &now.words);
+    theirs == ours && matches!(ours, 1 | 2)
 }
 
 /// One tool that the environment refuses in the very same words, whatever it is asked. A missing command is named in its
@@ -178,21 +208,29 @@ pub(super) fn whatever_asked(window: &Window, now: &Print) -> Option<Sighting> {
     // A few words may be right for many things, unless it is one thing that is asked about in many ways.
     let last = recent(window, now).find(|print| print.tool == now.tool);
     let is_one = |print: &Print| {
-        window.vocabulary.likeness(&print.words, &now.words) >= 0.5
+        let near = window.vocabulary.likeness(&print.words, &now.words) >= 0.5
             && same_names(window, print, now)
-            && !print.does.places.apart_from(&now.does.places)
+            && !print.does.places.apart_from(&now.does.places);
+        near || in_another_range(print, now)
     };
-    let rule = if facts.brief && !last.is_some_and(is_one) { FEW_WORDS } else { WHATEVER_ASKED };
+    let is_item = || goes_through_a_list(window, now, |print| print.outcome.answers_as(&now.outcome));
+    let rule = match () {
+        () if searches(now) && !is_item() => SAME_HITS,
+        () if facts.brief && !last.is_some_and(is_one) => FEW_WORDS,
+        () => WHATEVER_ASKED,
+    };
     rule.sight(|| identity(now.tool, now.outcome.result), now, steps)
 }
 
-/// Nearly the same written to the same place, or run, in a row: a change that nothing looks at is none.
+/// Nearly the same written to the same place, or run, in a row: a change that nothing looks at is none. What differs in
+/// numbers only is a series of like things.
 fn same_change(window: &Window, now: &Print) -> Option<Sighting> {
     if window.vocabulary.count(&now.words) < MIN_WORDS {
         return None;
     }
     let again = |print: &Print| {
         print.tool == now.tool
+            && (print.call == now.call || print.shape != now.shape)
             && print.outcome.answers_as(&now.outcome)
             && print.does.places == now.does.places
             && window.vocabulary.likeness(&print.words, &now.words) >= 0.9
@@ -208,16 +246,75 @@ fn same_change(window: &Window, now: &Print) -> Option<Sighting> {
     SAME_CHANGE.sight(|| identity(now.tool, now.outcome.result), now, steps)
 }
 
-/// Searches in a row that all found nothing, whatever was searched for: worth a word.
+/// Notes that carry a whole list, in a row and in other words each time: each takes the place of the last one. A note
+/// that adds something adds to the others, an item that is ticked off keeps its words, and whoever says something in
+/// between has done a piece of the work.
+pub(super) fn plans_only(window: &Window, now: &Print) -> Option<Sighting> {
+    let plans = |print: &Print| print.form == Form::Call && print.does.lists && !print.outcome.facts.failed;
+    if !plans(now) {
+        return None;
+    }
+    let is_other = |print: &Print| !plans(print) || print.tool != now.tool;
+    let rewords = |print: &Print| {
+        let [theirs, ours] = window.vocabulary.exchanged(&print.words, &now.words);
+        theirs.min(ours) >= REWORDED
+    };
+    let earlier = window.earlier(now).filter(|print| !print.narrates);
+    let steps = occurrences(earlier, now, is_other, |print| Sight::same_if(rewords(print)));
+    PLANS_ONLY.sight(|| identity(now.tool, 3), now, steps)
+}
+
+/// Searches in a row that all found nothing: worth a word where they are about different things, and a loop where one
+/// thing is looked for in many ways.
 pub(super) fn nothing_found(window: &Window, now: &Print) -> Option<Sighting> {
-    let finds_nothing = |print: &Print| print.outcome.facts.empty && !print.outcome.facts.failed;
     let searches = now.does.effect == Some(Effect::Read) && !now.does.notes;
     if now.form != Form::Call || !searches || !finds_nothing(now) {
         return None;
     }
     let steps =
         asked_in_a_row(window, now, |print| if finds_nothing(print) { Sight::Same } else { Sight::Other });
-    NOTHING_FOUND.sight(|| identity(now.tool, 2), now, steps)
+    let any = NOTHING_FOUND.sight(|| identity(now.tool, 2), now, steps);
+    let again = asked_in_a_row(window, now, |print| match () {
+        () if !finds_nothing(print) => Sight::Other,
+        () => Sight::same_if(seeks_the_same(window, print, now)),
+    });
+    let again = NOTHING_AGAIN.sight(|| identity(now.tool, 2), now, again);
+    let again = again.filter(|_| !goes_through_a_list(window, now, finds_nothing));
+    Sighting::strongest([any, again].into_iter().flatten())
+}
+
+/// Nothing came back, or a command that only looks ended with no more than an exit code: a search has no match.
+fn finds_nothing(print: &Print) -> bool {
+    let facts = print.outcome.facts;
+    let has_no_match = facts.unexplained && facts.brief && print.does.command;
+    if facts.failed { has_no_match } else { facts.empty }
+}
+
+/// Whether two searches are for much the same: in nearly the same words, or in the same words over another range.
+fn seeks_the_same(window: &Window, print: &Print, now: &Print) -> bool {
+    in_another_range(print, now) || window.vocabulary.likeness(&print.words, &now.words) >= 0.5
+}
+
+/// Whether a search is the same but for its numbers: other hours, another page. What is got by its number is another
+/// thing each time.
+fn in_another_range(print: &Print, now: &Print) -> bool {
+    print.shape == now.shape && searches(now)
+}
+
+/// Whether a tool searches, by its name.
+fn searches(print: &Print) -> bool {
+    let words = ["search", "Search", "find", "Find", "grep", "Grep"];
+    words.iter().any(|word| print.label.as_str().contains(word))
+}
+
+/// Whether every such search differs from `now` in one name, or two, that stand in the place of others: a form that is
+/// filled in for one thing after the other. Of many, one may be odd.
+fn goes_through_a_list(window: &Window, now: &Print, is_such: impl Fn(&Print) -> bool) -> bool {
+    let others = || recent(window, now).filter(|print| print.tool == now.tool && is_such(print));
+    let fills_in = |print: &&Print| is_filled_in(window, print, now) && !in_another_range(print, now);
+    let new_words = window.vocabulary.new_words(&now.words, others().map(|print| &print.words));
+    let (all, filled_in) = (others().count(), others().filter(fills_in).count());
+    new_words > 0 && filled_in + usize::from(all >= MANY) >= all
 }
 
 /// Near-equal commands that were put aside before they answered: starting the same once more tells nothing new.

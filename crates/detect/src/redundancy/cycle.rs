@@ -7,7 +7,8 @@ use crate::redundancy::sighting::{Rule, Sighting};
 use crate::redundancy::window::Window;
 
 const CYCLE: Rule = Rule::new("cycle", Kind::Cycle, 2, 3);
-/// A sequence that waits for something is a poll in several steps.
+/// A sequence that waits for something is a poll in several steps. One that changes something each time, or fails for
+/// good in between, does more than wait.
 const WAITING_CYCLE: Rule = Rule::new("waiting_cycle", Kind::StalePoll, 10, 20);
 /// One wrap over the same pages is the second time that they are read.
 const SWEEP: Rule = Rule::new("sweep", Kind::Sweep, 2, 2);
@@ -46,7 +47,7 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
         return None;
     }
     let rule = match () {
-        () if unit.clone().any(Print::is_waiting) => WAITING_CYCLE,
+        () if unit.clone().any(Print::is_waiting) && !unit.clone().any(does_something) => WAITING_CYCLE,
         () if is_one_call(unit.clone()) => BLIND_CYCLE,
         () if unit.clone().any(tells_something) => CYCLE,
         () => BLIND_CYCLE,
@@ -74,6 +75,11 @@ pub(super) fn tools(window: &Window, period: usize) -> String {
 fn is_one_call<'a>(mut unit: impl Iterator<Item = &'a Print>) -> bool {
     let first = unit.next().map(|print| print.call);
     unit.all(|print| Some(print.call) == first)
+}
+
+/// Whether a step of a cycle is more than waiting and looking.
+fn does_something(print: &Print) -> bool {
+    print.form == Form::Call && (print.is_write() || print.failed_for_good())
 }
 
 /// Whether a result tells more than that a call was made.

@@ -36,6 +36,9 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
                     "`{tool}` made nearly the same change {count} times, and nothing looked at it in between"
                 )
             }
+            "plans_only" => {
+                format!("`{tool}` wrote the whole plan {count} times in a row, and nothing of it was done")
+            }
             "put_aside" => format!("nearly the same command was put aside {count} times before it answered"),
             "aside_row" => format!("{count} commands close together were put aside before they answered"),
             "tool_down" => {
@@ -89,6 +92,7 @@ pub(super) fn prevented_by(rule: Rule) -> &'static str {
             "one_answer" => "another answer, or a question that names something else",
             "whatever_asked" => "another answer",
             "same_change" => "another content, or a look at what was written",
+            "plans_only" => "a step of the plan",
             "put_aside" | "aside_row" => "a command that answers, or a successful change in between",
             "tool_down" => "another answer of the tool",
             "nothing_found" => "a search that finds something",

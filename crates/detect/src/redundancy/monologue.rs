@@ -12,6 +12,8 @@ const SAME: Rule = Rule::new("same_words", Kind::Monologue, 2, 3);
 const ALIKE: Rule = Rule::new("alike_words", Kind::Monologue, 3, 4);
 /// Different words to one canned reply.
 const CANNED: Rule = Rule::new("canned_reply", Kind::Monologue, 3, 4);
+/// Different words to one refusal: it says what is wrong, each time.
+const REFUSED: Rule = Rule { warning: 2, looping: 3, ..CANNED };
 /// Other words at last, and still nothing is done: the loop that was found goes on.
 const TALKS_ON: Rule = Rule::new("talks_on", Kind::Monologue, 2, 2);
 /// How many steps back the same words are looked for.
@@ -26,20 +28,21 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
         return None;
     }
     let texts = || window.earlier(now).take(REACH).filter(|print| !print.narrates);
-    let same = occurrences(texts(), now, learned, |print| Sight::same_if(says_the_same(print, now)));
+    let same = occurrences(texts(), now, learned, |print| Sight::same_if(says_the_same(window, print, now)));
     let near =
         occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(window, print, now, 0.9)));
     let alike =
         occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(window, print, now, 0.6)));
     let canned = occurrences(texts(), now, learned, |print| Sight::same_if(gets_the_same_reply(print, now)));
     let prompted = occurrences(texts(), now, learned, |print| Sight::same_if(answers_the_same(print, now)));
+    let prompted_by = if window.is_refused() { REFUSED } else { CANNED };
     let identity = || Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
     let sightings = [
         SAME.sight(identity, now, same),
         SAME.sight(identity, now, near),
         ALIKE.sight(identity, now, alike),
         CANNED.sight(identity, now, canned),
-        CANNED.sight(identity, now, prompted),
+        prompted_by.sight(identity, now, prompted),
         TALKS_ON.sight(identity, now, talk(window, now)),
     ];
     Sighting::strongest(sightings.into_iter().flatten()).filter(|_| !hears_news(window, now))
@@ -70,8 +73,11 @@ fn talk(window: &Window, now: &Print) -> impl Iterator<Item = usize> {
     earlier.take(if now.carries_code { 0 } else { REACH })
 }
 
-fn says_the_same(print: &Print, now: &Print) -> bool {
-    print.form == Form::Text && print.speaker == now.speaker && print.call == now.call
+/// The same text. A word or two ("Yes.") are the same only where they answer the same.
+fn says_the_same(window: &Window, print: &Print, now: &Print) -> bool {
+    let is_same = print.form == Form::Text && print.speaker == now.speaker && print.call == now.call;
+    let answers_same = || print.answers == now.answers || window.vocabulary.count(&now.words) >= MIN_WORDS;
+    is_same && answers_same()
 }
 
 /// Whatever it says, the answer is the same sentence to the letter: nobody listens. A "no" is an answer each time.

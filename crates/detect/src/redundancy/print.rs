@@ -110,6 +110,15 @@ fn is_servers_answer(step: &Step<'_>) -> bool {
     is_body && step.status != Some(Status::Failure)
 }
 
+/// Whether the last line of a screen is the prompt of a shell: nothing runs in front any more.
+fn ends_with_a_prompt(step: &Step<'_>) -> bool {
+    let screen = step.result.unwrap_or_default().trim_end();
+    screen
+        .rsplit('\n')
+        .next()
+        .is_some_and(|line| line.ends_with(['$', '#']) && !line.trim_start().contains(' '))
+}
+
 /// Whether a time-out is that of a browser which waited for something on its page.
 fn waits_for_an_element(step: &Step<'_>) -> bool {
     let result = step.result.unwrap_or_default().as_bytes();
@@ -125,6 +134,13 @@ fn fingerprint_of_words(text: &str, form: Form) -> Fingerprint {
         return Fingerprint::of_bytes(b"harness", &hash_without_digits(text.as_bytes()).to_le_bytes());
     }
     Fingerprint::of_bytes(b"text", text.as_bytes())
+}
+
+/// Whether words from outside start like an error that a harness reports (`[ERROR] You did not use a tool`).
+fn is_an_error(text: &str) -> bool {
+    let first = text.trim().lines().next().unwrap_or_default();
+    let error = first.trim_start_matches(|sign: char| !sign.is_alphanumeric());
+    error.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error")) && Outcome::of(first).failed()
 }
 
 /// Whether all of it stands in a tag by which harnesses mark their own words: `<environment_details>`,
@@ -201,6 +217,8 @@ impl Print {
                     print.outcome.result = Fingerprint::of_bytes(b"result", said).short();
                     print.outcome.lines = 0;
                 }
+                let ended = print.does.effect == Some(Effect::Poll) && !facts.in_progress;
+                facts.terminal |= ended && ends_with_a_prompt(step);
                 is_servers = facts.failed && has(canonical, b"curl ") && is_servers_answer(step);
             });
             // What cannot be clicked is no trouble with the network: it does not pass by itself.
@@ -221,6 +239,10 @@ impl Print {
             words = Words::of_text(text);
             print.shape = hash_without_digits(text.trim().as_bytes());
             print.call = fingerprint_of_words(text.trim(), print.form);
+            // Nobody failed by being spoken to: it is the answer that is told to be none.
+            if print.form == Form::Outside {
+                print.outcome.facts.failed |= is_an_error(text);
+            }
         }
         (print, words)
     }
@@ -249,11 +271,13 @@ impl Print {
     }
 
     /// Whether a call that nobody knows the effect of is only another way to ask: the same tool told the same in so many
-    /// words. Something that changes the world seldom answers like a question about it.
+    /// words. Something that changes the world seldom answers like a question about it, and keys that leave a whole
+    /// screen as it was have changed nothing.
     pub(super) fn is_variation_of(&self, other: &Self) -> bool {
         let facts = self.outcome.facts;
         let tells = self.outcome.result != 0 && !facts.empty && !facts.acknowledged;
-        self.does.effect.is_none()
+        let is_key = self.does.sends && !self.does.command && self.outcome.lines != 0;
+        (self.does.effect.is_none() || (self.is_write() && is_key))
             && !self.does.moves
             && tells
             && self.tool == other.tool

@@ -11,7 +11,7 @@ const REPEAT: Rule = Rule::new("repeat", Kind::Repeat, 2, 3);
 /// A tool that moves through something outside answers every move with the same few words.
 const MOVE: Rule = Rule::new("move", Kind::Repeat, 4, 6);
 const POLL: Rule = Rule::new("poll", Kind::StalePoll, 10, 20);
-/// Polling on after the answer was final.
+/// Polling on after the answer was final. A wait that is over says nothing of what it waits for.
 const FINAL_POLL: Rule = Rule::new("final_poll", Kind::StalePoll, 3, 5);
 const FAILING: Rule = Rule::new("failing_repeat", Kind::FailingRepeat, 2, 3);
 const FAILING_POLL: Rule = Rule::new("failing_poll", Kind::FailingRepeat, 10, 20);
@@ -27,21 +27,25 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
     if now.form != Form::Call || !now.again || now.outcome.facts.transient || now.outcome.facts.unknown_tool {
         return None;
     }
+    let facts = now.outcome.facts;
     let acts = is_bare_action(window, now);
+    let ended = facts.terminal && !now.does.bides;
+    let waits = now.is_waiting() && !ended;
     let steps = occurrences(
         window.earlier(now),
         now,
         |print| {
-            (print.may_change(now) && !print.is_variation_of(now)) || (acts && window.shows_a_change(print))
+            (print.may_change(now) && !print.is_variation_of(now))
+                || (acts && window.shows_a_change(print))
+                || (waits && window.shows_a_move(print))
         },
         |print| match same_or_other(print, now) {
             Sight::Other if leaves_the_same(window, now) => Sight::Same,
             sight => sight,
         },
     );
-    let facts = now.outcome.facts;
     let rule = if now.is_waiting() {
-        if facts.terminal { FINAL_POLL } else { POLL }
+        if ended { FINAL_POLL } else { POLL }
     } else if now.does.moves && facts.brief {
         MOVE
     } else {
@@ -51,11 +55,12 @@ pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {
 }
 
 /// Whether a change leaves the same however often it is made: a text that is put somewhere. Making it once more is no
-/// progress, whatever it answers. A key, a move in a game or a command may bring something new each time, and its
-/// answer tells.
+/// progress, whatever it answers. A key, a move in a game, a command or a request may bring something new each time:
+/// whoever sends one asks, and the answer tells.
 fn leaves_the_same(window: &Window, now: &Print) -> bool {
     let puts_a_text = now.does.after != 0 || window.vocabulary.count(&now.words) >= FEW_WORDS;
-    now.is_write() && !now.does.command && puts_a_text && !now.outcome.facts.failed
+    let asks = now.does.command || now.does.sends;
+    now.is_write() && !asks && puts_a_text && !now.outcome.facts.failed
 }
 
 /// Whether a call does something and tells no more than that: a click, a key, a motor. What it brought about is seen by

@@ -85,15 +85,20 @@ impl Window {
 
     /// What the newest step says to a speaker, as a hash: the words of a user or of another agent. 0 when it says nothing,
     /// or no more than a word or two. A person who lets a writer go on says the same each time and gets something new
-    /// each time, so the words of a user count only where tools are used.
+    /// each time, so the words of a user count only where tools are used, or where they are an error that a harness reports.
     pub(super) fn says_to(&self, speaker: u64) -> u64 {
         let uses_tools = || self.prints.iter().any(|print| print.form == Form::Call);
         let is_said = |last: &&Print| match last.form {
-            Form::Outside => !last.terse && uses_tools(),
+            Form::Outside => !last.terse && (last.outcome.facts.failed || uses_tools()),
             Form::Text => !last.terse && last.speaker != speaker,
             Form::Call | Form::Compaction => false,
         };
         self.newest_first().next().filter(is_said).map_or(0, |last| last.call.short() as u64 | 1)
+    }
+
+    /// Whether the newest step is words from outside that read as an error.
+    pub(super) fn is_refused(&self) -> bool {
+        self.newest_first().next().is_some_and(|last| last.form == Form::Outside && last.outcome.facts.failed)
     }
 
     /// Whether a text was answered in these very words before.
@@ -127,6 +132,17 @@ impl Window {
             && !look.outcome.facts.failed
             && before().any(|print| print.call == look.call)
             && !before().any(|print| print.equals(look))
+    }
+
+    /// Whether a step asked what had been asked before, and was not told the same as the last time: what is watched
+    /// moves, and waiting for it is worth the while.
+    pub(super) fn shows_a_move(&self, look: &Print) -> bool {
+        let asked = || self.newest_first().find(|print| print.index < look.index && print.call == look.call);
+        look.again
+            && !look.is_write()
+            && look.outcome.result != 0
+            && !look.outcome.facts.failed
+            && asked().is_some_and(|print| !print.outcome.answers_as(&look.outcome))
     }
 
     /// Whether the agent called a tool in its last round.

@@ -12,4 +12,5 @@ mod searches;
 mod strangers;
 mod sweeps;
 mod thresholds;
+mod unseen;
 mod vetoes;

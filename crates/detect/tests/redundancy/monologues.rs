@@ -2,7 +2,7 @@
 
 use loopbreaker::{Kind, Severity};
 
-use crate::script::{Line, findings, loops, read, says, times, verdict};
+use crate::script::{Line, findings, loops, read, says, times, user, verdict};
 
 #[test]
 fn the_same_words_three_times_are_a_monologue() {
@@ -113,4 +113,39 @@ fn different_words_to_one_canned_reply_are_a_monologue() {
         line
     });
     assert_eq!(loops(&run), [Kind::Monologue]);
+}
+
+fn by(role: &'static str, text: &str) -> Line {
+    Line { role: Some(role), ..says(text) }
+}
+
+#[test]
+fn a_word_or_two_are_the_same_only_where_they_answer_the_same() {
+    let ask = |question: &str| by("guesser", question);
+    let yes = || by("host", "Yes.");
+    let game: Vec<_> = [
+        "Is it a large bird?",
+        "Does it swim in the sea?",
+        "Is it black and white?",
+        "Does it breed in winter?",
+    ]
+    .iter()
+    .flat_map(|question| [ask(question), yes()])
+    .collect();
+    assert_ne!(verdict(&game), Some(Severity::Loop));
+    assert_eq!(loops(&times(4, &[yes()])), [Kind::Monologue], "nobody has asked");
+    assert_eq!(verdict(&times(4, &[ask("Is it a large bird?"), yes()])), Some(Severity::Loop));
+}
+
+#[test]
+fn an_error_that_a_harness_reports_is_answered_in_vain_at_the_third() {
+    let texts = [
+        "I am sorry for the confusion, and go on with it.",
+        "Let me set the project up now.",
+        "Apologies again: here comes the setup.",
+    ];
+    let told = |words: &str| texts.iter().flat_map(|text| [user(words), says(text)]).collect::<Vec<_>>();
+    assert_eq!(loops(&told("[ERROR] You did not use a tool in your last answer!")), [Kind::Monologue]);
+    let goes_on = told("Please write the next chapter of it for me.");
+    assert_eq!(verdict(&goes_on), None, "a writer who is told to go on writes something new");
 }

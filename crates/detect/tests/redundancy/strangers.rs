@@ -345,7 +345,7 @@ fn a_few_words_answer_many_questions() {
     assert_ne!(verdict(&names.map(|name| channel(name, none))), Some(Severity::Loop));
     let more = ["law", "bar", "shop", "lab"].map(|name| channel(name, none));
     let ever = [names.map(|name| channel(name, none)).to_vec(), more.to_vec()].concat();
-    assert_eq!(verdict(&ever), Some(Severity::Loop), "whatever is asked");
+    assert_eq!(verdict(&ever), Some(Severity::Warning), "nobody knows how many there are");
     let passes = |name: &str| sh(&format!("pytest -q tests/test_{name}.py"), "....\n4 passed");
     assert_ne!(verdict(&names.map(passes)), Some(Severity::Loop), "file by file");
     let page = "Sign in to go on. Your session has ended, and you are asked to give your name and your password again. \
