@@ -360,9 +360,10 @@ impl Observatory {
     pub async fn enforce_retention(&self) -> Result<u64, StoreError> {
         let mut gone = 0;
         loop {
-            match self.writer.submit(|scribe| scribe.forget_some().map(u64::from)).await? {
-                0 => return Ok(gone),
-                some => gone += some,
+            let tidied = self.writer.submit(|scribe| scribe.forget_some()).await?;
+            gone += u64::from(tidied.gone);
+            if !tidied.more {
+                return Ok(gone);
             }
         }
     }

@@ -6,6 +6,7 @@ mod forget;
 mod kept;
 mod known;
 mod pages;
+mod room;
 mod search;
 mod sessions;
 mod shared_events;
@@ -14,6 +15,7 @@ mod sums;
 mod topology;
 mod words;
 
+pub(crate) use room::Tidied;
 pub(crate) use shared_events::SharedEvent;
 
 use std::collections::BTreeMap;
@@ -39,11 +41,14 @@ pub(crate) struct Store {
     tallies: Tallies,
     /// What need not be asked for again, from the first transaction on.
     known: Option<Known>,
+    /// Its files may be larger than what they hold.
+    shrinks: bool,
 }
 
 impl Store {
     pub(crate) fn new(db: impl Database + 'static) -> Self {
-        Self { db: Box::new(db), words: Words::default(), tallies: Tallies::default(), known: None }
+        let (words, tallies) = (Words::default(), Tallies::default());
+        Self { db: Box::new(db), words, tallies, known: None, shrinks: false }
     }
 
     /// Starts a transaction; `relied_on` says whether somebody is told that it is written.
