@@ -257,6 +257,11 @@ pub(crate) struct Marks {
     pub(crate) verdict: Option<Value>,
     /// `loop` or `warning` while the gateway says so, and for a while after that.
     pub(crate) verdict_level: String,
+    /// How sure the gateway is of that, by what it found.
+    pub(crate) verdict_score: f64,
+    /// The scores of the newest loop, and the newest warning, that it found.
+    pub(crate) found_loop: f64,
+    pub(crate) found_warning: f64,
     /// The way out of the loop that the gateway saw.
     pub(crate) verdict_recovery: Recovery,
     /// What its own logs show of loops.
