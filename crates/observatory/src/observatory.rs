@@ -22,6 +22,7 @@ use crate::orders::{Given, OrderRefused, Origin};
 use crate::policies::{Book, Governed, Overrides};
 use crate::rates::Rates;
 use crate::readers::Readers;
+use crate::redact::{redacted_answer, redacted_order};
 use crate::store::{SearchFilter, Session, Store};
 use crate::thresholds::Thresholds;
 use crate::writer::{EVENT_SETTING, Pending, Scribe, Writer};
@@ -269,7 +270,7 @@ impl Observatory {
 
     /// Notes that something was refused, by the hash of what it was.
     pub fn refused(&self, tenant: &Arc<str>, payload: &[u8], rejection: &Rejection) {
-        let (tenant, sha256, answer) = (Arc::clone(tenant), sha256(payload), rejection.answer());
+        let (tenant, sha256, answer) = (Arc::clone(tenant), sha256(payload), redacted_answer(rejection));
         let agent = sender_of(payload);
         self.hand_over(1, false, move |scribe| {
             scribe.store.add_violation(scribe.now, &tenant, &agent, &sha256, &answer)?;
@@ -291,6 +292,7 @@ impl Observatory {
         operator: &str,
         order: Order,
     ) -> Result<Result<Given, OrderRefused>, StoreError> {
+        let order = redacted_order(order);
         let written = self.write_order(tenant, session_id, operator, order.clone()).await;
         match (written, order) {
             // Whoever wants to stop an agent must be able to, also while nothing can be written down.
