@@ -262,8 +262,18 @@ impl Observatory {
         names_tenant: bool,
     ) -> Stored<Pending<Result<Accepted, Refusal>>> {
         let take = move |scribe: &mut Scribe<'_>| {
-            let arrival = if names_tenant { arrival } else { scribe.meant(arrival)? };
-            scribe.ingest(arrival)
+            if names_tenant {
+                return scribe.ingest(arrival);
+            }
+            let (asks_as, is_last) = (Arc::clone(&arrival.tenant), arrival.log.is_terminal());
+            let arrival = scribe.meant(arrival)?;
+            let accepted = scribe.ingest(arrival)?;
+            if let (Ok(Accepted { session_id, .. }), true) = (&accepted, is_last) {
+                // The guard is asked by the same agent, and knows it by the tenant that it did not name.
+                let (shared, session_id) = (Arc::clone(scribe.shared), session_id.clone());
+                scribe.effects.push(Box::new(move || shared.free_guard(&asks_as, &session_id)));
+            }
+            Ok(accepted)
         };
         self.writer.enqueue(take).await
     }

@@ -153,8 +153,19 @@ impl Scribe<'_> {
             self.give_order(session, "system", Order::Resume, Origin::Here)?;
         }
         let row = self.change(session)?;
-        row.marks.alert = None;
         row.marks.concern = Concern::default();
+        let (tenant, name) = (Arc::<str>::from(row.tenant_name.as_str()), row.name.clone());
+        if let Some(alert) = row.marks.alert.take() {
+            // Whoever was told of the alert is told that it is over, and its window ends with it: nobody is told twice.
+            let body = json!({
+                "event_type": "entropy_recovered", "session_id": name, "agent_id": alert["agent_id"],
+                "entropy_score": row.entropy,
+            });
+            self.tell(Topic::EntropyAlerts, "entropy_recovered", &tenant, &body);
+        }
+        self.live(session)?.free_window();
+        let shared = Arc::clone(self.shared);
+        self.effects.push(Box::new(move || shared.free_guard(&tenant, &name)));
         Ok(())
     }
 
