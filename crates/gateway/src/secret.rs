@@ -83,11 +83,14 @@ impl Secret {
     }
 }
 
+/// What others may do with a file.
+const OF_OTHERS: u32 = 0o077;
+
 /// Sees to it that only we can read a folder of ours, which may have been made by somebody else's rules. One that others
 /// own is theirs to keep.
 pub(crate) fn close_to_others(folder: &Path) -> io::Result<()> {
     let kept = fs::metadata(folder)?;
-    if kept.mode() & 0o077 == 0 {
+    if kept.mode() & OF_OTHERS == 0 {
         return Ok(());
     }
     // Where it is not told who we are, whoever may not change the folder is told so.

@@ -372,9 +372,11 @@ impl Observatory {
     pub async fn enforce_retention(&self) -> Result<u64, StoreError> {
         let mut gone = 0;
         loop {
-            let tidied = self.writer.submit(|scribe| scribe.forget_some()).await?;
-            gone += u64::from(tidied.gone);
-            if !tidied.more {
+            let tidied =
+                |scribe: &mut Scribe<'_>| scribe.forget_some().map(|done| (u64::from(done.gone), done.more));
+            let (some, more) = self.writer.submit(tidied).await?;
+            gone += some;
+            if !more {
                 return Ok(gone);
             }
         }

@@ -75,11 +75,10 @@ fn redact(log: &mut DecisionLog, keep_prompts: bool) {
     let extensions = std::mem::take(&mut log.extensions);
     for (name, mut value) in extensions {
         // What model it was is a name, and not what was said to it.
-        let is_name = name == "model" && value.is_string();
-        if is_name {
-            redact_value(&mut value, &mask_in)
+        if name == "model" && value.is_string() {
+            redact_value(&mut value, &mask_in);
         } else {
-            redact_value(&mut value, &words)
+            redact_value(&mut value, &words);
         }
         log.extensions.insert(mask(&name).into_owned(), value);
     }

@@ -146,6 +146,7 @@ fn no_credential_in_the_name_of_a_field_is_told_or_kept() {
     let line = format!("{log}\n{log}");
     let (_, lines) =
         server.call("POST", "/decision-logs", &[("content-type", "application/x-ndjson")], &line);
+    server.observatory.flush();
     let kept = server.get("/violations").1;
     let told: Vec<Value> = std::iter::from_fn(|| listener.poll()).map(|event| event.body()).collect();
     for told in [answer, lines, kept, Value::from(told)] {
