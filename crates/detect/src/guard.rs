@@ -174,9 +174,17 @@ impl GuardSession {
         });
     }
 
+    /// Frees what is kept of the session, its batch items included: it is over. One that nothing is kept of stays so.
+    pub fn free(&self) {
+        lock(self.shard()).pop(&self.key);
+    }
+
+    fn shard(&self) -> &Mutex<Shard> {
+        &self.shared.shards[(self.key >> 64) as usize % self.shared.shards.len()]
+    }
+
     fn with_state<T>(&self, work: impl FnOnce(&mut SessionState) -> T) -> T {
-        let shard = &self.shared.shards[(self.key >> 64) as usize % self.shared.shards.len()];
-        let mut sessions = lock(shard);
+        let mut sessions = lock(self.shard());
         if !sessions.contains(&self.key) && sessions.len() >= self.shared.max_sessions_per_shard {
             sessions.pop_lru();
         }

@@ -52,10 +52,15 @@ impl Visitor {
             return Err(Box::new(json_error(403, "forbidden", message)));
         }
         if admin.tokens.is_empty() {
+            // Another program on this machine may serve pages as well, and what they may read is not for them to change.
+            if !asked.method.is_safe() && is_foreign(asked.headers) {
+                let message = "a page of another origin may change nothing; set `admin.tokens` and send one";
+                return Err(Box::new(json_error(403, "forbidden", message)));
+            }
             return Ok(Self { role: Role::Operator, caller: Caller { tenant, ..Caller::local() } });
         }
         let token = match asked.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes) {
-            Some(value) => value.strip_prefix(b"Bearer ").and_then(|token| of_token(admin, token)),
+            Some(value) => bearer(value).and_then(|token| of_token(admin, token)),
             None => by_cookie(admin, secret, asked)?,
         };
         let Some(token) = token else {
@@ -128,6 +133,13 @@ impl Worker {
     }
 }
 
+/// What stands behind the name of the scheme, which may be written in any case.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    const SCHEME: &[u8] = b"Bearer ";
+    let (scheme, token) = value.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then_some(token)
+}
+
 /// The token of this text. Every token is compared, and each comparison takes the same time.
 fn of_token(admin: &Admin, text: &[u8]) -> Option<Token> {
     let hash: [u8; 32] = Sha256::digest(text).into();
@@ -179,12 +191,13 @@ fn is_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
-/// Whether a page of another site asks.
+/// Whether a page of another origin asks. Host and port are those of the request; one port speaks one scheme, and what
+/// stands before it may speak another, so either of the two is ours.
 fn is_foreign(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
     let Some(origin) = text(ORIGIN) else { return false };
-    let host = origin.split_once("://").map_or(origin, |(_, host)| host);
-    text(HOST) != Some(host)
+    let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    !host.zip(text(HOST)).is_some_and(|(theirs, ours)| theirs.eq_ignore_ascii_case(ours))
 }
 
 fn set_cookie(response: &mut Response<Reply>, value: &str, seconds: u64, secure: bool) {
@@ -266,6 +279,18 @@ mod tests {
     }
 
     #[test]
+    fn without_tokens_a_page_of_another_port_of_this_machine_changes_nothing() {
+        let (admin, secret) = (Config::default().admin, Secret::random().unwrap());
+        let from = |origin: &str| headers(&[(HOST, "localhost:4141"), (ORIGIN, origin)]);
+        let own = from("http://localhost:4141");
+        assert_eq!(ask(&admin, &secret, &Method::POST, &own).unwrap().role, Role::Operator);
+        for other in ["http://localhost:3000", "http://127.0.0.1:4141", "http://localhost", "null"] {
+            assert_eq!(ask(&admin, &secret, &Method::POST, &from(other)).unwrap_err(), 403, "{other}");
+        }
+        assert!(ask(&admin, &secret, &Method::GET, &from("http://localhost:3000")).is_ok());
+    }
+
+    #[test]
     fn a_token_gives_its_role_and_no_other_text_does() {
         let (admin, secret) = (admin(), Secret::random().unwrap());
         let with = |token: &str| headers(&[(AUTHORIZATION, token)]);
@@ -273,6 +298,10 @@ mod tests {
         assert!(operator.caller.operator.is_some_and(|name| name.starts_with("operator-")));
         let viewer = ask(&admin, &secret, &Method::GET, &with("Bearer view")).unwrap();
         assert_eq!((viewer.role, viewer.caller.operator), (Role::Viewer, None));
+        for scheme in ["bearer", "BEARER"] {
+            let told = ask(&admin, &secret, &Method::GET, &with(&format!("{scheme} op"))).unwrap();
+            assert_eq!(told.role, Role::Operator, "{scheme}");
+        }
         for wrong in ["Bearer opp", "Bearer ", "op", "Basic op"] {
             assert_eq!(ask(&admin, &secret, &Method::GET, &with(wrong)).unwrap_err(), 401, "{wrong}");
         }

@@ -19,7 +19,7 @@ use crate::keeping;
 use crate::listen::{self, Door, Everybody, Serves};
 use crate::opening;
 use crate::pipeline::Worker;
-use crate::secret::Secret;
+use crate::secret::{Secret, close_to_others};
 use crate::state::Shared;
 use crate::upstream::{Connector, Pool};
 
@@ -221,6 +221,15 @@ fn wait_for_a_restart(old: &Config, new: &Config) -> Vec<&'static str> {
 /// The secret, and whether it is kept where it should be.
 fn secret(data_dir: Option<&Path>, telemetry: &Telemetry) -> io::Result<(Secret, bool)> {
     let Some(folder) = data_dir else { return Ok((Secret::random()?, true)) };
+    if folder.exists()
+        && let Err(error) = close_to_others(folder)
+    {
+        let (folder, error) = (folder.display().to_string(), error.to_string());
+        let fields = [("data_dir", folder.as_str()), ("error", error.as_str())];
+        let what = "data folder can be read by other users of this machine and could not be closed to them; \
+                    make it `chmod 700`, or set another `data_dir`";
+        telemetry.log.event(Level::Warn, what, &fields);
+    }
     match Secret::kept_in(folder) {
         Ok(kept) => Ok((kept, true)),
         Err(error) => {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -83,6 +83,23 @@ impl Secret {
     }
 }
 
+/// What others may do with a file.
+const OF_OTHERS: u32 = 0o077;
+
+/// Sees to it that only we can read a folder of ours, which may have been made by somebody else's rules. One that others
+/// own is theirs to keep.
+pub(crate) fn close_to_others(folder: &Path) -> io::Result<()> {
+    let kept = fs::metadata(folder)?;
+    if kept.mode() & OF_OTHERS == 0 {
+        return Ok(());
+    }
+    // Where it is not told who we are, whoever may not change the folder is told so.
+    if fs::metadata("/proc/self").is_ok_and(|us| us.uid() != kept.uid()) {
+        return Err(io::Error::other("it belongs to another user"));
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
 fn read(path: &Path) -> io::Result<Option<Secret>> {
     match fs::read(path) {
         Ok(bytes) => Ok(bytes.try_into().ok().map(Secret::of)),
@@ -95,7 +112,7 @@ fn read(path: &Path) -> io::Result<Option<Secret>> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use super::Secret;
+    use super::{Secret, close_to_others};
 
     #[test]
     fn a_secret_survives_a_restart_and_is_private() {
@@ -106,6 +123,17 @@ mod tests {
         assert_eq!(first.hash("t", &[b"a"]), second.hash("t", &[b"a"]));
         let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(data.clone()), mode(data.join("secret"))), (0o700, 0o600));
+    }
+
+    #[test]
+    fn a_folder_of_ours_that_others_can_read_is_closed_to_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = || std::fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777;
+        for open in [0o755, 0o770, 0o700] {
+            std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(open)).unwrap();
+            close_to_others(folder.path()).unwrap();
+            assert_eq!(mode(), 0o700, "{open:o}");
+        }
     }
 
     #[test]

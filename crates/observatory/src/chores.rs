@@ -13,6 +13,7 @@ use crate::graph::ORPHAN_AFTER;
 use crate::hitl::Order;
 use crate::observatory::Shared;
 use crate::orders::Origin;
+use crate::store::Tidied;
 use crate::writer::Scribe;
 
 /// Steps whose parents have not come, the one that waits longest first.
@@ -105,8 +106,8 @@ impl Scribe<'_> {
             }
         }
         if self.shared.retention_is_due(self.now) {
-            let done = self.forget_some()? == 0;
-            self.shared.retention_was_done(self.now, done);
+            let more = self.forget_some()?.more;
+            self.shared.retention_was_done(self.now, !more);
         }
         Ok(())
     }
@@ -123,17 +124,16 @@ impl Scribe<'_> {
         });
     }
 
-    /// Forgets some of what is too old or too much; says how many steps that were. The audit log stays.
-    pub(crate) fn forget_some(&mut self) -> Stored<u32> {
+    /// Forgets some of what is too old or too much, or makes room for what is left. The audit log stays.
+    pub(crate) fn forget_some(&mut self) -> Stored<Tidied> {
         // What this batch has changed so far is written before it is read again.
         self.write_sessions()?;
         let oldest_kept = self.now - self.shared.max_age;
-        let mut gone = self.store.forget(oldest_kept, Self::FORGOTTEN_AT_ONCE)?;
-        if gone == 0 && self.store.used_bytes()? > self.shared.max_bytes {
-            // In small bites, or more would go than has to.
-            gone = self.store.forget(i64::MAX, Self::FORGOTTEN_AT_ONCE / 10)?;
-        }
-        if gone > 0 {
+        let tidied = match self.store.forget(oldest_kept, Self::FORGOTTEN_AT_ONCE)? {
+            0 => self.store.make_room(self.shared.max_bytes, Self::FORGOTTEN_AT_ONCE)?,
+            gone => Tidied { gone, more: true },
+        };
+        if tidied.gone > 0 {
             // Sessions without steps are gone with them.
             self.live.clear();
             self.watches.clear();
@@ -142,6 +142,6 @@ impl Scribe<'_> {
                 self.tell_change("sessions");
             }
         }
-        Ok(gone)
+        Ok(tidied)
     }
 }

@@ -48,8 +48,13 @@ impl Recovery {
         self.left > 0
     }
 
+    /// Whether good steps have led part of the way out.
+    pub(crate) const fn is_fading(self) -> bool {
+        self.left > 0 && self.left < STEPS_OUT_OF_A_LOOP
+    }
+
     /// The part of a loop's score that is left after one more good step.
-    fn fade(self, score: f64) -> f64 {
+    pub(crate) fn fade(self, score: f64) -> f64 {
         score * f64::from(self.left) / f64::from(self.left.saturating_add(1))
     }
 }

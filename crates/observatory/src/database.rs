@@ -23,10 +23,12 @@ pub(crate) trait Database: Send {
     fn query(&mut self, sql: &str, values: &[Param<'_>]) -> Stored<Vec<Row>>;
     /// Which database it is.
     fn flavour(&self) -> Flavour;
-    /// Bytes that the kept data takes.
-    fn used_bytes(&mut self) -> Stored<u64>;
-    /// Gives some of the space of what was deleted back to the disk.
-    fn give_space_back(&mut self) -> Stored<()>;
+    /// Bytes that the kept data takes on the disk, where that can be told.
+    fn used_bytes(&mut self) -> Stored<Option<u64>>;
+    /// Gives some of the space of what was deleted back to the disk; says whether there is more.
+    fn give_space_back(&mut self) -> Stored<bool>;
+    /// Cuts files back to what they hold, outside of a transaction; says whether nobody was in the way.
+    fn cut_files(&mut self) -> Stored<bool>;
 }
 
 /// Databases that are known.

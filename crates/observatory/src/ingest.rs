@@ -84,6 +84,11 @@ impl LiveSession {
         Self { row, entropy: Entropy::default(), steps: None }
     }
 
+    /// The session has ended: what comes behind that has nothing to do with what was before.
+    pub(crate) fn free_window(&mut self) {
+        self.entropy = Entropy::default();
+    }
+
     /// Whether it has no step of this name, as far as that is known without asking. Its first step is always asked for: the
     /// run may have had another session before.
     pub(crate) fn surely_lacks(&self, step: TraceId) -> bool {
@@ -386,7 +391,9 @@ impl Scribe<'_> {
             let row = self.store.session_of(id)?.ok_or_else(gone)?;
             let config = self.shared.thresholds.config().entropy;
             let mut live = LiveSession::new(row);
-            let logs = self.last_logs(id, config.window_size)?.into_iter().map(|kept| kept.log);
+            // What ended has no window any more.
+            let logs = if live.row.ended { Vec::new() } else { self.last_logs(id, config.window_size)? };
+            let logs = logs.into_iter().map(|kept| kept.log);
             for log in logs.filter(|log| log.cognition.entropy_score.is_some()) {
                 live.entropy.observe(&decision(&log, None), &config);
             }

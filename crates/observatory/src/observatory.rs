@@ -22,6 +22,7 @@ use crate::orders::{Given, OrderRefused, Origin};
 use crate::policies::{Book, Governed, Overrides};
 use crate::rates::Rates;
 use crate::readers::Readers;
+use crate::redact::{redacted_answer, redacted_order};
 use crate::store::{SearchFilter, Session, Store};
 use crate::thresholds::Thresholds;
 use crate::writer::{EVENT_SETTING, Pending, Scribe, Writer};
@@ -261,15 +262,25 @@ impl Observatory {
         names_tenant: bool,
     ) -> Stored<Pending<Result<Accepted, Refusal>>> {
         let take = move |scribe: &mut Scribe<'_>| {
-            let arrival = if names_tenant { arrival } else { scribe.meant(arrival)? };
-            scribe.ingest(arrival)
+            if names_tenant {
+                return scribe.ingest(arrival);
+            }
+            let (asks_as, is_last) = (Arc::clone(&arrival.tenant), arrival.log.is_terminal());
+            let arrival = scribe.meant(arrival)?;
+            let accepted = scribe.ingest(arrival)?;
+            if let (Ok(Accepted { session_id, .. }), true) = (&accepted, is_last) {
+                // The guard is asked by the same agent, and knows it by the tenant that it did not name.
+                let (shared, session_id) = (Arc::clone(scribe.shared), session_id.clone());
+                scribe.effects.push(Box::new(move || shared.free_guard(&asks_as, &session_id)));
+            }
+            Ok(accepted)
         };
         self.writer.enqueue(take).await
     }
 
     /// Notes that something was refused, by the hash of what it was.
     pub fn refused(&self, tenant: &Arc<str>, payload: &[u8], rejection: &Rejection) {
-        let (tenant, sha256, answer) = (Arc::clone(tenant), sha256(payload), rejection.answer());
+        let (tenant, sha256, answer) = (Arc::clone(tenant), sha256(payload), redacted_answer(rejection));
         let agent = sender_of(payload);
         self.hand_over(1, false, move |scribe| {
             scribe.store.add_violation(scribe.now, &tenant, &agent, &sha256, &answer)?;
@@ -291,6 +302,7 @@ impl Observatory {
         operator: &str,
         order: Order,
     ) -> Result<Result<Given, OrderRefused>, StoreError> {
+        let order = redacted_order(order);
         let written = self.write_order(tenant, session_id, operator, order.clone()).await;
         match (written, order) {
             // Whoever wants to stop an agent must be able to, also while nothing can be written down.
@@ -360,9 +372,12 @@ impl Observatory {
     pub async fn enforce_retention(&self) -> Result<u64, StoreError> {
         let mut gone = 0;
         loop {
-            match self.writer.submit(|scribe| scribe.forget_some().map(u64::from)).await? {
-                0 => return Ok(gone),
-                some => gone += some,
+            let tidied =
+                |scribe: &mut Scribe<'_>| scribe.forget_some().map(|done| (u64::from(done.gone), done.more));
+            let (some, more) = self.writer.submit(tidied).await?;
+            gone += some;
+            if !more {
+                return Ok(gone);
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::audit::{self, Deed, sha256};
 use crate::error::Stored;
 use crate::events::{Draft, Topic, body};
 use crate::hitl::{Order, OrderGiven, Pause};
+use crate::redact::{redact_text, redacted_order};
 use crate::writer::Scribe;
 
 /// What became of an order.
@@ -54,6 +55,7 @@ impl Scribe<'_> {
         order: Order,
         origin: Origin,
     ) -> Stored<Given> {
+        let order = redacted_order(order);
         let (is_elsewhere, since) = match origin {
             Origin::Here => (false, self.now),
             Origin::Elsewhere(at) => (true, i64::try_from(at).unwrap_or(self.now).min(self.now)),
@@ -111,6 +113,7 @@ impl Scribe<'_> {
             after: Some(sha256(format!("{state}\n{content}").as_bytes())),
         };
         self.audit(deed)?;
+        let reason = reason.map(|reason| redact_text(&reason, true));
         let told = json!({
             "event_type": "hitl", "session_id": row.name, "order": order.name(), "operator": operator,
             "state": state, "reason": reason,

@@ -2,11 +2,16 @@
 
 use std::borrow::Cow;
 
-use loopbreaker_record::DecisionLog;
+use loopbreaker_record::{DecisionLog, Rejection};
 use loopbreaker_telemetry::mask;
 use serde_json::Value;
 
 use crate::audit::sha256;
+use crate::graph::start_of;
+use crate::hitl::Order;
+
+/// So much of the name of a field that is refused is shown. It is far less than what a violation holds of it.
+const MAX_NAME: usize = 120;
 
 /// The log as it may be kept, where that is another than it is: masking seldom changes anything.
 pub(crate) fn redacted(log: &DecisionLog, keep_prompts: bool) -> Option<DecisionLog> {
@@ -69,8 +74,37 @@ fn redact(log: &mut DecisionLog, keep_prompts: bool) {
     }
     let extensions = std::mem::take(&mut log.extensions);
     for (name, mut value) in extensions {
-        redact_value(&mut value, &words);
+        // What model it was is a name, and not what was said to it.
+        if name == "model" && value.is_string() {
+            redact_value(&mut value, &mask_in);
+        } else {
+            redact_value(&mut value, &words);
+        }
         log.extensions.insert(mask(&name).into_owned(), value);
+    }
+}
+
+/// What was refused and why, as it may be told and kept: clients have put keys into names and versions, too.
+pub(crate) fn redacted_answer(rejection: &Rejection) -> Value {
+    let mut answer = rejection.answer();
+    if !is_plain_value(&answer) {
+        redact_value(&mut answer, &mask_in);
+    }
+    for violation in answer["violations"].as_array_mut().into_iter().flatten() {
+        // A longer name was cut, perhaps in the middle of a key, whose rest is not known for one any more.
+        if let Some(field) = violation["field"].as_str().filter(|field| field.len() > MAX_NAME) {
+            violation["field"] = format!("{}…", start_of(field, MAX_NAME)).into();
+        }
+    }
+    answer
+}
+
+/// An order as it may be told: what a person wrote of a pause is a reason, and reaches no model. What is written for one
+/// is handed out as it is.
+pub(crate) fn redacted_order(order: Order) -> Order {
+    match order {
+        Order::Pause { reason } => Order::Pause { reason: redact_text(&reason, true) },
+        other => other,
     }
 }
 
@@ -111,7 +145,7 @@ mod tests {
     use loopbreaker_record::{DecisionLog, Moment, Status, TraceId};
     use serde_json::{Value, json};
 
-    use super::redacted;
+    use super::{redacted, redacted_answer};
 
     fn log() -> DecisionLog {
         DecisionLog::builder("a", "coder", "2.0.0")
@@ -181,5 +215,37 @@ mod tests {
         assert!(one.cognition.intent.starts_with("sha256:"));
         assert_eq!(one.cognition.intent, other.cognition.intent);
         assert_eq!(one.action.tool_call.as_deref(), Some("curl"));
+    }
+
+    #[test]
+    fn without_prompts_the_model_is_still_named() {
+        let mut log = log();
+        log.extensions.insert("model".to_owned(), json!("gpt-4o"));
+        log.extensions.insert("models".to_owned(), json!("of things"));
+        let kept = redacted(&log, false).unwrap();
+        assert_eq!(kept.extensions["model"], "gpt-4o");
+        assert!(kept.extensions["models"].as_str().unwrap().starts_with("sha256:"));
+        log.extensions.insert("model".to_owned(), json!({ "words": "of somebody" }));
+        assert!(!redacted(&log, false).unwrap().extensions["model"].to_string().contains("somebody"));
+    }
+
+    #[test]
+    fn no_credential_is_told_of_what_was_refused() {
+        let key = "sk-abcdef0123456789abcdef";
+        let long = format!("{}{key}{key}{key}", "x".repeat(190));
+        let mut log = serde_json::to_value(log()).unwrap();
+        log["identity"]["capability_version"] = "1.0.0".into();
+        log["extensions"] = Value::Null;
+        log[key] = 1.into();
+        log[&long] = 1.into();
+        log["action"][key] = 1.into();
+        let rejection = DecisionLog::parse(log.to_string().as_bytes()).unwrap_err();
+        let told = redacted_answer(&rejection);
+        assert!(told.to_string().contains("action.sk-***"), "{told}");
+        assert!(!told.to_string().contains("sk-a"), "{told}");
+        log["identity"]["capability_version"] = format!("9.0.0-{key}").into();
+        let rejection = DecisionLog::parse(log.to_string().as_bytes()).unwrap_err();
+        assert_eq!(rejection.code(), "unsupported_version");
+        assert!(!redacted_answer(&rejection).to_string().contains("sk-a"));
     }
 }

@@ -78,12 +78,28 @@ impl Session {
         self.settle_level();
     }
 
+    /// Something was found in it elsewhere, which its score follows as long as a verdict says that it is in that.
+    pub(crate) fn found(&mut self, severity: &str, score: f64) {
+        let marks = &mut self.marks;
+        let newest = match severity {
+            "loop" => &mut marks.found_loop,
+            "warning" => &mut marks.found_warning,
+            _ => return,
+        };
+        *newest = score.clamp(0.0, 1.0);
+        if marks.verdict_level == severity && !marks.verdict_recovery.is_fading() {
+            marks.verdict_score = *newest;
+            self.settle_level();
+        }
+    }
+
     /// The session's level is the worst of what its decisions, its calls and the gateway say.
     pub(crate) fn settle_level(&mut self) {
         let marks = &mut self.marks;
         let level = worse(worse(&marks.entropy_level, &marks.concern.level), &marks.verdict_level);
         self.level = if level.is_empty() { "normal" } else { level }.to_owned();
-        self.loop_score = four_decimals((1.0 - self.entropy).max(marks.concern.score));
+        let found = marks.concern.score.max(marks.verdict_score);
+        self.loop_score = four_decimals((1.0 - self.entropy).max(found));
         if self.level == "normal" {
             marks.agents.clear();
         }

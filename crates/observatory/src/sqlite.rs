@@ -30,6 +30,8 @@ const MIGRATIONS: [&str; 5] = [
     include_str!("sqlite/version-4.sql"),
     include_str!("sqlite/version-5.sql"),
 ];
+/// Pages that are given back to the disk in one transaction.
+const PAGES_AT_ONCE: i64 = 2_000;
 /// Longer than any commit of ours takes, shorter than anybody likes to wait.
 const BUSY: Duration = Duration::from_secs(2);
 
@@ -84,6 +86,10 @@ impl Sqlite {
         }
         transaction.pragma_update(None, "user_version", known)?;
         Ok(transaction.commit()?)
+    }
+
+    fn pragma(&self, name: &str) -> Stored<i64> {
+        Ok(self.db.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?)
     }
 
     #[cfg(test)]
@@ -148,18 +154,30 @@ impl Database for Sqlite {
         Flavour::Sqlite
     }
 
-    fn used_bytes(&mut self) -> Stored<u64> {
-        let pragma = |name: &str| -> Stored<i64> {
-            Ok(self.db.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?)
-        };
-        let pages = pragma("page_count")? - pragma("freelist_count")?;
-        Ok((pages * pragma("page_size")?).max(0).cast_unsigned())
+    fn used_bytes(&mut self) -> Stored<Option<u64>> {
+        let pages = self.pragma("page_count")? - self.pragma("freelist_count")?;
+        Ok(Some((pages * self.pragma("page_size")?).max(0).cast_unsigned()))
     }
 
-    fn give_space_back(&mut self) -> Stored<()> {
-        // The index only marks what is deleted; a merge gives its space back.
-        self.execute("INSERT INTO search (search, rank) VALUES ('merge', 200)", &[])?;
-        Ok(self.db.execute_batch("PRAGMA incremental_vacuum(1000)")?)
+    fn give_space_back(&mut self) -> Stored<bool> {
+        let (free, all) = (self.pragma("freelist_count")?, self.pragma("page_count")?);
+        // Some are left for the steps that come next.
+        let spare = (free - all / 16).min(PAGES_AT_ONCE);
+        if spare <= 0 {
+            return Ok(false);
+        }
+        // Each row of its answer is one page, so all of them are read.
+        self.query(&format!("PRAGMA incremental_vacuum({spare})"), &[])?;
+        // A file that was made without that keeps its size.
+        Ok(self.pragma("freelist_count")? < free)
+    }
+
+    fn cut_files(&mut self) -> Stored<bool> {
+        // Nobody is waited for: whoever writes next would wait behind us.
+        self.db.busy_timeout(Duration::ZERO)?;
+        let busy = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        self.db.busy_timeout(BUSY)?;
+        Ok(busy? == 0)
     }
 }
 

@@ -6,6 +6,7 @@ mod forget;
 mod kept;
 mod known;
 mod pages;
+mod room;
 mod search;
 mod sessions;
 mod shared_events;
@@ -14,6 +15,7 @@ mod sums;
 mod topology;
 mod words;
 
+pub(crate) use room::Tidied;
 pub(crate) use shared_events::SharedEvent;
 
 use std::collections::BTreeMap;
@@ -39,11 +41,14 @@ pub(crate) struct Store {
     tallies: Tallies,
     /// What need not be asked for again, from the first transaction on.
     known: Option<Known>,
+    /// Its files may be larger than what they hold.
+    shrinks: bool,
 }
 
 impl Store {
     pub(crate) fn new(db: impl Database + 'static) -> Self {
-        Self { db: Box::new(db), words: Words::default(), tallies: Tallies::default(), known: None }
+        let (words, tallies) = (Words::default(), Tallies::default());
+        Self { db: Box::new(db), words, tallies, known: None, shrinks: false }
     }
 
     /// Starts a transaction; `relied_on` says whether somebody is told that it is written.
@@ -252,6 +257,11 @@ pub(crate) struct Marks {
     pub(crate) verdict: Option<Value>,
     /// `loop` or `warning` while the gateway says so, and for a while after that.
     pub(crate) verdict_level: String,
+    /// How sure the gateway is of that, by what it found.
+    pub(crate) verdict_score: f64,
+    /// The scores of the newest loop, and the newest warning, that it found.
+    pub(crate) found_loop: f64,
+    pub(crate) found_warning: f64,
     /// The way out of the loop that the gateway saw.
     pub(crate) verdict_recovery: Recovery,
     /// What its own logs show of loops.

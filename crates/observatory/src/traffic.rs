@@ -153,8 +153,19 @@ impl Scribe<'_> {
             self.give_order(session, "system", Order::Resume, Origin::Here)?;
         }
         let row = self.change(session)?;
-        row.marks.alert = None;
         row.marks.concern = Concern::default();
+        let (tenant, name) = (Arc::<str>::from(row.tenant_name.as_str()), row.name.clone());
+        if let Some(alert) = row.marks.alert.take() {
+            // Whoever was told of the alert is told that it is over, and its window ends with it: nobody is told twice.
+            let body = json!({
+                "event_type": "entropy_recovered", "session_id": name, "agent_id": alert["agent_id"],
+                "entropy_score": row.entropy,
+            });
+            self.tell(Topic::EntropyAlerts, "entropy_recovered", &tenant, &body);
+        }
+        self.live(session)?.free_window();
+        let shared = Arc::clone(self.shared);
+        self.effects.push(Box::new(move || shared.free_guard(&tenant, &name)));
         Ok(())
     }
 
@@ -176,6 +187,9 @@ impl Scribe<'_> {
             finding["message"] = redact_text(message, true).into();
         }
         self.store.add_finding(id, self.now, &finding)?;
+        if let (Some(severity), Some(score)) = (finding["severity"].as_str(), finding["score"].as_f64()) {
+            self.change(id)?.found(severity, score);
+        }
         self.tell_finding(id, &finding)
     }
 
@@ -223,16 +237,18 @@ impl Scribe<'_> {
         let cost = row.cost_of_a_round();
         let marks = &mut row.marks;
         let recovery = &mut marks.verdict_recovery;
-        let level = match (verdict.action, noted.kind) {
+        let before = marks.verdict_score;
+        let (level, score) = match (verdict.action, noted.kind) {
             // An agent that is out of money, or was switched off, does not go round in circles, nor does it take a step.
             (action, "kill_switch" | "budget_exceeded") if action != Action::Allow => {
-                if recovery.is_under_way() { "warning" } else { "" }
+                if recovery.is_under_way() { ("warning", before) } else { ("", 0.0) }
             }
-            (Action::Allow, _) => recovery.step(""),
-            (Action::Warn, _) => recovery.step("warning"),
-            _ => recovery.step("loop"),
+            (Action::Allow, _) => (recovery.step(""), recovery.fade(before)),
+            (Action::Warn, _) => (recovery.step("warning"), marks.found_warning),
+            _ => (recovery.step("loop"), marks.found_loop),
         };
         level.clone_into(&mut marks.verdict_level);
+        marks.verdict_score = score;
         if verdict.action != Action::Allow {
             marks.verdict = Some(json!({
                 "action": noted.action, "enforced": noted.enforced, "policy": noted.policy, "kind": noted.kind,

@@ -278,6 +278,9 @@ impl Desk {
                     self.commit(&mut [chores].into());
                 } else if self.store.words_are_due() {
                     self.commit(&mut VecDeque::new());
+                } else if self.store.may_shrink() {
+                    // What could not be done now is done later, and nobody has to know.
+                    drop(self.store.shrink());
                 }
             }
         }

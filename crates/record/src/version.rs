@@ -117,7 +117,14 @@ pub(crate) fn major_of(version: &str) -> Option<u64> {
             !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         })
     };
-    if !tag.is_none_or(is_tag) || !build.is_none_or(is_tag) {
+    // What sorts as a number is written like one: `01` is none.
+    let has_padded = |tag: &str| {
+        let is_padded = |part: &str| {
+            part.len() > 1 && part.starts_with('0') && part.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        tag.split('.').any(is_padded)
+    };
+    if !tag.is_none_or(|tag| is_tag(tag) && !has_padded(tag)) || !build.is_none_or(is_tag) {
         return None;
     }
     let number = |part: &str| {
@@ -134,8 +141,9 @@ pub(crate) fn major_of(version: &str) -> Option<u64> {
 /// What [`major_of`] accepts of one major version, for a JSON Schema.
 pub(crate) fn pattern_of(major: u64) -> String {
     let number = "(0|[1-9][0-9]{0,8})";
-    let tag = "[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*";
-    format!("^v?{major}\\.{number}\\.{number}(-{tag})?(\\+{tag})?$")
+    let part = "(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)";
+    let build = "[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*";
+    format!("^v?{major}\\.{number}\\.{number}(-{part}(\\.{part})*)?(\\+{build})?$")
 }
 
 fn split(text: &str, at: char) -> (&str, Option<&str>) {
@@ -182,6 +190,10 @@ mod tests {
             ("1.0.0-rc..1", None),
             ("vv1.0.0", None),
             ("", None),
+            ("2.0.0-0.10.x01", Some(2)),
+            ("2.0.0+01", Some(2)),
+            ("2.0.0-01", None),
+            ("2.0.0-rc.01", None),
             ("99999999999999999999.0.0", None),
         ] {
             assert_eq!(major_of(text), major, "{text}");

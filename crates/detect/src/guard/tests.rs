@@ -26,6 +26,20 @@ fn without_outcomes_the_sentinel_decides() {
 }
 
 #[test]
+fn what_is_kept_of_a_session_that_is_over_is_freed_and_nothing_is_made_for_that() {
+    let guard = guard();
+    let (session, item) = (guard.session("s"), guard.session("s").scope("item"));
+    for _ in 0..4 {
+        session.check("bash", Some(LS));
+        item.check("bash", Some(LS));
+    }
+    session.free();
+    guard.session("unknown").free();
+    assert_eq!(guard.sessions(), 0);
+    assert!(session.check("bash", Some(LS)).allowed && item.check("bash", Some(LS)).allowed);
+}
+
+#[test]
 fn a_poll_that_moves_is_allowed_and_reported() {
     let session = guard().session("s");
     let call = r#"{"job":7}"#;

@@ -138,10 +138,12 @@ impl Clerk {
         (run.round, run.parent) = (None, run.newest);
         let text = Some(answered.answer.text.as_str()).filter(|text| !text.trim_ascii().is_empty());
         let mut logs = Vec::new();
+        let mut first = None;
         for (index, call) in answered.answer.calls.iter().enumerate() {
             let args = input(&call.args);
             let (tool, args) = (tool_name(&call.tool), Some(&*args));
             let id = trace_id(who.key, answered.position + index, Some(tool), args);
+            first.get_or_insert(id);
             if run.knows(id) {
                 continue;
             }
@@ -166,11 +168,12 @@ impl Clerk {
         }
         let excess = run.open.len().saturating_sub(MAX_OPEN);
         run.open.drain(..excess);
-        // Calls of one round share what it used; the first of them carries it.
+        // Calls of one round share what it used; the first of them carries it. A retry is answered with calls that are
+        // known already: what it used is added to theirs.
         let mut usage = (answered.tokens > 0 || answered.cost_micros > 0).then(|| Usage {
             tenant: Arc::clone(&who.tenant),
             session: who.session.to_string(),
-            trace_id: logs.first().map(|log| log.meta.trace_id),
+            trace_id: first.or_else(|| logs.first().map(|log| log.meta.trace_id)),
             model: who.model.as_deref().map(str::to_owned),
             tokens: answered.tokens,
             cost_usd: answered.cost_micros as f64 / 1e6,
@@ -179,7 +182,8 @@ impl Clerk {
             if answered.is_given_again {
                 log.extensions.insert("cache".to_owned(), Value::from("hit"));
             }
-            self.note(Note::Stepped(who.arrival(log).into(), usage.take()));
+            let its_own = usage.take_if(|usage| usage.trace_id == Some(log.meta.trace_id));
+            self.note(Note::Stepped(who.arrival(log).into(), its_own));
         }
         if let Some(usage) = usage {
             self.note(usage);

@@ -69,12 +69,16 @@ fn answered(position: usize, text: &str, calls: Vec<Call>) -> Entry {
     )
 }
 
-async fn steps(observatory: &Observatory) -> Vec<Value> {
-    let request = hyper::Request::get("/api/v1/sessions/run-17/steps");
+async fn observed(observatory: &Observatory, path: &str) -> Value {
+    let request = hyper::Request::get(format!("/api/v1/{path}"));
     let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
     let response = observatory.handle(request, &Caller::local()).await;
     let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
-    let answer: Value = serde_json::from_slice(&body).unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+async fn steps(observatory: &Observatory) -> Vec<Value> {
+    let answer = observed(observatory, "sessions/run-17/steps").await;
     answer["steps"].as_array().unwrap_or_else(|| panic!("no steps in {answer}")).clone()
 }
 
@@ -109,6 +113,40 @@ async fn a_call_is_written_pending_and_completed_once_by_the_next_request() {
     assert_eq!(done[0]["log"]["meta"]["trace_id"], pending[0]["log"]["meta"]["trace_id"]);
     assert_eq!(done[1]["log"]["action"]["tool_output_summary"], "Error: no such file");
     assert_eq!(done[2]["log"]["action"]["tool_output_summary"], "It is in a.");
+}
+
+#[tokio::test]
+async fn what_retries_used_is_added_to_the_step_that_they_repeat() {
+    let folder = tempfile::tempdir().unwrap();
+    let observatory = Arc::new(Observatory::open(Options::at(folder.path().join("log.db"))).unwrap());
+    let calls = || vec![call("c1", "a"), call("c2", "b")];
+    let journal = Journal::open(Arc::clone(&observatory)).unwrap();
+    for _ in 0..3 {
+        journal.tell(answered(0, "Two files.", calls()));
+    }
+    journal.flush(Duration::from_secs(5));
+    drop(journal);
+    // A clerk who knows nothing of the session, as after a restart.
+    let journal = Journal::open(Arc::clone(&observatory)).unwrap();
+    journal.tell(answered(0, "Two files.", calls()));
+    // The same question, answered with a known call and one that is new; and with words alone.
+    journal.tell(answered(0, "Two files.", vec![call("c1", "a"), call("c3", "c")]));
+    for _ in 0..2 {
+        journal.tell(answered(2, "Done.", Vec::new()));
+    }
+    journal.flush(Duration::from_secs(5));
+    let used = |steps: &[Value], field: &str| -> Vec<Value> {
+        steps.iter().map(|step| step[field].clone()).collect()
+    };
+    let steps = steps(&observatory).await;
+    assert_eq!(used(&steps, "tokens"), [60, 0, 0, 24], "{steps:#?}");
+    assert_eq!(used(&steps, "cost_usd"), [2.5, 0.0, 0.0, 1.0]);
+    let session = observed(&observatory, "sessions/run-17").await;
+    assert_eq!((&session["tokens"], &session["cost_usd"]), (&Value::from(84), &Value::from(3.5)));
+    let cost = observed(&observatory, "cost?by=session").await;
+    assert_eq!(cost["total"]["tokens"], 84, "{cost}");
+    let then = observed(&observatory, "sessions/run-17/steps?at=4").await;
+    assert_eq!((&then["tokens"], &then["cost_usd"]), (&Value::from(84), &Value::from(3.5)));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use super::orders::violations;
 use super::reply::json_reply;
 use super::{Answered, Caller};
 use crate::hitl::Order;
-use crate::observatory::Observatory;
+use crate::observatory::{Observatory, Shared};
 use crate::rewrite::Asked;
 use crate::waste::finding_json;
 
@@ -130,11 +130,23 @@ impl Observatory {
     fn guarded(&self, session_id: &str, body: &Value, caller: &Caller) -> GuardSession {
         let tenant = caller.writes_as();
         self.shared.guarded.meet(&tenant, session_id);
-        let session = self.shared.thresholds.guard().session(&format!("{tenant}\0{session_id}"));
+        let session = self.shared.guard_of(&tenant, session_id);
         match body["scope"].as_str() {
             Some(scope) => session.scope(scope),
             None => session,
         }
+    }
+}
+
+impl Shared {
+    /// The guard of a session of this tenant.
+    fn guard_of(&self, tenant: &str, session_id: &str) -> GuardSession {
+        self.thresholds.guard().session(&format!("{tenant}\0{session_id}"))
+    }
+
+    /// The session is over: a later one of its name begins anew.
+    pub(crate) fn free_guard(&self, tenant: &str, session_id: &str) {
+        self.guard_of(tenant, session_id).free();
     }
 }
 

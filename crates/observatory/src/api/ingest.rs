@@ -20,6 +20,7 @@ use crate::error::StoreError;
 use crate::ingest::{Accepted, Arrival, Refusal};
 use crate::observatory::Observatory;
 use crate::polite::after_you;
+use crate::redact::redacted_answer;
 use crate::writer::Pending;
 
 /// An array: more than this in one request should be NDJSON.
@@ -76,7 +77,7 @@ impl Observatory {
             Ok(logs) => logs,
             Err(problem) => {
                 let rejection = Rejection::NotJson(problem.to_string());
-                return json_reply(rejection.status(), &rejection.answer());
+                return json_reply(rejection.status(), &redacted_answer(&rejection));
             }
         };
         if logs.len() > MAX_ARRAY {
@@ -117,7 +118,7 @@ impl Observatory {
             while let Some(line) = lines.next() {
                 under_way.push_back(match line {
                     Ok(line) => self.submit(&line, session.clone(), caller).await,
-                    Err(rejection) => Outcome::Refused(rejection.status(), rejection.answer()),
+                    Err(rejection) => Outcome::Refused(rejection.status(), redacted_answer(&rejection)),
                 });
                 if under_way.len() >= MAX_UNDER_WAY
                     && let Some(first) = under_way.pop_front()
@@ -144,7 +145,7 @@ impl Observatory {
             Ok(log) => log,
             Err(rejection) => {
                 self.refused(&tenant, bytes, &rejection);
-                return Outcome::Refused(rejection.status(), rejection.answer());
+                return Outcome::Refused(rejection.status(), redacted_answer(&rejection));
             }
         };
         match self.enqueue(Arrival { tenant, session, log }, caller.tenant.is_some()).await {

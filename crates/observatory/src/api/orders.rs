@@ -9,6 +9,7 @@ use super::{Answered, Caller};
 use crate::hitl::Order;
 use crate::observatory::Observatory;
 use crate::orders::OrderRefused;
+use crate::redact::redact_text;
 use hyper::Response;
 
 use super::reply::Reply;
@@ -76,7 +77,7 @@ impl Observatory {
                 Value::String(text) if text.len() > MAX_SEARCH => {
                     format!("must have at most {MAX_SEARCH} bytes")
                 }
-                Value::String(text) => return text.clone(),
+                Value::String(text) => return redact_text(text, true),
                 _ => "must be a string".to_owned(),
             };
             problems.push((field.to_owned(), problem));
@@ -95,7 +96,8 @@ impl Observatory {
 
     pub(super) async fn drop_search(&self, query: &Query, caller: &Caller) -> Answered {
         operator_of(caller)?;
-        let name = query.owned("name").unwrap_or_default();
+        // It is known by the name that it was kept under.
+        let name = redact_text(&query.owned("name").unwrap_or_default(), true);
         self.keep_search(name, None, MAX_SEARCHES, SEARCHES).await?;
         self.list_searches().await
     }

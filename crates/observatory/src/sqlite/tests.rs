@@ -294,7 +294,7 @@ async fn what_is_too_much_goes_and_what_was_found_later_stays() {
     observatory.finding("t", "run", finding).await.unwrap();
     observatory.enforce_retention().await.unwrap();
     let mut store = Store::new(Sqlite::open(&path).unwrap());
-    assert!(store.used_bytes().unwrap() <= 8 << 20);
+    assert!(store.live_bytes().unwrap() <= 8 << 20);
     let session = store.sessions_named("run", None).unwrap().remove(0);
     let kinds: Vec<serde_json::Value> =
         store.findings(session.id).unwrap().into_iter().map(|found| found["kind"].clone()).collect();

@@ -1,5 +1,6 @@
 //! What can be looked at.
 
+use loopbreaker_observatory::Topic;
 use serde_json::{Value, json};
 
 use crate::server::{Server, exchange, in_session, log};
@@ -118,6 +119,40 @@ fn a_search_is_saved_under_its_name() {
     }
     assert_eq!(server.get("/searches").1["searches"], json!([{ "name": "mine", "query": "second" }]));
     assert_eq!(server.post("/searches", &json!({ "name": "" })).1["violations"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_saved_search_holds_no_credential() {
+    let server = Server::start();
+    let (key, masked) = ("sk-abcdef0123456789abcdef", "sk-***");
+    let (status, _) = server.post("/searches", &json!({ "name": key, "query": format!("q={key}") }));
+    assert_eq!(status, 201);
+    let kept = json!([{ "name": masked, "query": format!("q={masked}") }]);
+    assert_eq!(server.get("/searches").1["searches"], kept);
+    server.call("DELETE", &format!("/searches?name={key}"), &[], "");
+    assert_eq!(server.get("/searches").1["searches"], json!([]));
+}
+
+#[test]
+fn no_credential_in_the_name_of_a_field_is_told_or_kept() {
+    let server = Server::start();
+    let mut listener = server.observatory.subscribe(vec![Topic::Violations], None, None);
+    let key = "sk-abcdef0123456789abcdef";
+    let mut log = in_session(1, "run");
+    log[key] = 1.into();
+    log["action"][key] = 1.into();
+    let (status, answer) = server.post("/decision-logs", &log);
+    assert_eq!(status, 422);
+    let line = format!("{log}\n{log}");
+    let (_, lines) =
+        server.call("POST", "/decision-logs", &[("content-type", "application/x-ndjson")], &line);
+    server.observatory.flush();
+    let kept = server.get("/violations").1;
+    let told: Vec<Value> = std::iter::from_fn(|| listener.poll()).map(|event| event.body()).collect();
+    for told in [answer, lines, kept, Value::from(told)] {
+        let told = told.to_string();
+        assert!(told.contains("action.sk-***") && !told.contains("abcdef0123"), "{told}");
+    }
 }
 
 #[test]

@@ -101,3 +101,43 @@ fn five_reads_of_five_files_are_no_loop() {
         assert_eq!(server.accept(&log)["severity"], "normal");
     }
 }
+
+#[test]
+fn a_session_that_ends_in_an_alert_has_recovered_once_and_begins_anew() {
+    let server = Server::start();
+    for number in 0..6 {
+        server.accept(&failing(number));
+    }
+    let mut last = failing(6);
+    last["control"] = json!({ "is_terminal": true });
+    server.accept(&last);
+    let kinds = || alerts(&server).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>();
+    assert_eq!(kinds(), ["entropy_alert", "entropy_recovered"]);
+    let (_, told) = alerts(&server).pop().unwrap();
+    assert_eq!((&told["session_id"], &told["agent_id"]), (&json!("run"), &json!("a")));
+    // What comes behind its end is judged by itself.
+    assert_eq!(server.accept(&failing(7))["log"]["cognition"]["entropy_score"], 1.0);
+    server.accept(&in_session(8, "run"));
+    assert_eq!(kinds().len(), 2);
+    // A session that ends while all is well has nothing to recover from.
+    let mut well = in_session(9, "well");
+    well["control"] = json!({ "is_terminal": true });
+    server.accept(&well);
+    assert_eq!(kinds().len(), 2);
+}
+
+#[test]
+fn the_guard_forgets_a_session_that_has_ended() {
+    let server = Server::start();
+    let ask = |session: &str| {
+        let call = json!({ "session_id": session, "tool": "make", "args": {} });
+        server.post("/guard/check", &call).1["allowed"].clone()
+    };
+    for session in ["run", "other"] {
+        assert_eq!([(); 4].map(|()| ask(session)), [true, true, true, false]);
+    }
+    let mut last = in_session(1, "run");
+    last["control"] = json!({ "is_terminal": true });
+    server.accept(&last);
+    assert_eq!((ask("run"), ask("other")), (json!(true), json!(false)));
+}

@@ -219,6 +219,26 @@ fn whoever_listens_is_told_of_every_order() {
 }
 
 #[test]
+fn no_credential_in_an_operators_words_is_told_but_an_order_is_handed_out_as_it_is() {
+    let server = Server::start();
+    let mut listener = server.observatory.subscribe(vec![Topic::Hitl], None, None);
+    let words = "use sk-abcdef0123456789abcdef";
+    server.accept(&in_session(1, "run"));
+    order(&server, "pause", &json!({ "reason": words }));
+    let paused = server.accept(&in_session(2, "run"));
+    order(&server, "resume", &json!({}));
+    order(&server, "inject", &json!({ "message": words }));
+    order(&server, "pause", &json!({}));
+    order(&server, "reject", &json!({ "message": words }));
+    let told: Vec<String> =
+        std::iter::from_fn(|| listener.poll()).map(|event| event.body().to_string()).collect();
+    assert_eq!(told.len(), 5);
+    assert!(told.iter().all(|event| !event.contains("abcdef0123")), "{told:#?}");
+    assert_eq!(paused["control"]["message"], "use sk-***", "what is kept of a pause is its reason");
+    assert_eq!(server.accept(&in_session(3, "run"))["control"]["message"], words);
+}
+
+#[test]
 fn a_zero_among_an_operators_words_leaves_the_chain_whole() {
     let server = Server::start();
     server.accept(&in_session(1, "run"));

@@ -427,3 +427,34 @@ fn a_call_that_was_refused_is_no_recovery() {
     assert_eq!((&session["state"], &session["entropy_score"]), (&json!("loop"), &json!(0.2)));
     assert_eq!(session["steps"], 6);
 }
+
+#[test]
+fn a_session_that_the_gateway_says_loops_has_the_score_of_what_it_found() {
+    let server = Server::start();
+    let found = |severity: &str, score: f64| {
+        let finding = json!({ "kind": "repeat", "severity": severity, "score": score });
+        server.observatory.note(Note::Found { tenant: tenant(), session: "run".to_owned(), finding });
+    };
+    let score = || {
+        server.observatory.flush();
+        server.get("/sessions/run").1["loop_score"].as_f64().unwrap()
+    };
+    let listed = || server.get("/sessions?min_loop=0.5").1["sessions"].as_array().unwrap().len();
+    server.observatory.note(call(0, Status::Success));
+    found("loop", 0.7);
+    assert_eq!((score(), listed()), (0.0, 0), "what is found in an answer is no verdict");
+    server.observatory.note(verdict("run", Action::Hint, true));
+    found("loop", 0.9);
+    found("warning", 0.2);
+    assert_eq!((score(), listed()), (0.9, 1));
+    let (_, topology) = server.get("/topology");
+    let coder = |node: &&Value| node["agent_id"] == "coder";
+    assert_eq!(topology["nodes"].as_array().unwrap().iter().find(coder).unwrap()["loop_score"], 0.9);
+    let mut scores = vec![score()];
+    for _ in 0..3 {
+        server.observatory.note(verdict("run", Action::Allow, true));
+        scores.push(score());
+    }
+    assert!(scores.is_sorted_by(|before, after| before > after), "{scores:?}");
+    assert_eq!(scores.last(), Some(&0.0));
+}

@@ -36,8 +36,12 @@ fn without_tokens_this_machine_may() {
     for host in ["127.0.0.1", "localhost:4141", "[::1]:80", "127.0.0.53"] {
         assert_eq!(pause(&lab, &[("host", host)]), 200, "{host}");
     }
+    let own = [("host", "localhost:4141"), ("origin", "http://localhost:4141")];
+    assert_eq!(pause(&lab, &own), 200);
     for origin in ["http://localhost:3000", "http://127.0.0.1", "https://[::1]:8443"] {
-        assert_eq!(pause(&lab, &[("origin", origin)]), 200, "{origin}");
+        assert_eq!(pause(&lab, &[("origin", origin)]), 403, "{origin}");
+        let read = lab.ask("GET", "/api/v1/sessions", &[("origin", origin)], "");
+        assert_eq!(read.status, 200, "{origin}");
     }
 }
 
