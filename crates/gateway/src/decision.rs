@@ -37,10 +37,11 @@ impl Worker {
         let denied_with = denied_with(parts.uri.query().unwrap_or_default());
         let original = Original::of(&parts.headers, &parts.uri, parts.method.as_str());
         let dialect = route::dialect(original.path());
-        let body = match inbound::beginning(body, inbound::MAX_BODY).await {
-            Ok(Start { bytes, rest: None, .. }) => bytes,
-            Ok(Start { rest: Some(_), .. }) | Err(_) => bytes::Bytes::new(),
+        let came = match inbound::beginning(body, inbound::MAX_BODY).await {
+            Ok(Start { bytes, rest: None, .. }) => Some(bytes),
+            Ok(Start { rest: Some(_), .. }) | Err(_) => None,
         };
+        let body = came.clone().unwrap_or_default();
         let decoded = match Encoding::of(&parts.headers) {
             Encoding::Plain => Some(body),
             Encoding::Coded(coding) => decode(coding, &body, inbound::MAX_BODY).map(bytes::Bytes::from),
@@ -65,6 +66,7 @@ impl Worker {
             provider: destination.as_ref().map_or(Provider::OpenAi, |to| to.provider),
             dialect: dialect.filter(|_| has_body),
             body: decoded.as_ref().filter(|_| has_body),
+            came: came.as_ref(),
         };
         let mut case = self.consider(&settings, &looked).await;
         case.keep_transcript(&self.shared, dialect);

@@ -79,6 +79,7 @@ impl Worker {
             provider: destination.provider,
             dialect,
             body: None,
+            came: None,
         };
         let mut start = match read(&settings, &looked, body).await {
             Ok(start) => start,
@@ -96,6 +97,7 @@ impl Worker {
         let mut times = Times { at, arrived, read: Instant::now(), held: Duration::ZERO };
 
         looked.body = decoded.as_ref();
+        looked.came = Some(&start.bytes).filter(|_| start.rest.is_none());
         let mut case = self.consider(&settings, &looked).await;
         case.keep_transcript(&self.shared, dialect);
         self.compare(&settings, &mut case, &looked).await;
