@@ -11,12 +11,13 @@ use loopbreaker_dialect::Dialect;
 use loopbreaker_telemetry::{Part, Record};
 
 use crate::consider::{Case, Looked};
+use crate::credentials;
 use crate::decode::{Encoding, decode};
 use crate::inbound::{self, Start};
 use crate::limits::query_value;
 use crate::pipeline::{Worker, add_verdict, loop_detected, nobody_decided, still_paused};
 use crate::reply::{Reply, refuse, with};
-use crate::route::{self, Destination};
+use crate::route;
 use crate::settings::Settings;
 use crate::verdict::Refused;
 
@@ -52,8 +53,8 @@ impl Worker {
         let has_body = decoded.as_ref().is_some_and(|body| !body.is_empty());
         let mut headers = parts.headers;
         let destination = route::destination(&original.path_and_query, &headers, &settings.config.upstreams);
-        for name in destination.iter().flat_map(Destination::foreign_credentials) {
-            headers.remove(*name);
+        if let Some(destination) = &destination {
+            credentials::leave_foreign_out(&mut headers, destination, &settings.config.upstreams);
         }
         if let (false, Some(host)) = (original.is_in_path, headers.get("x-original-host").cloned()) {
             headers.insert(hyper::header::HOST, host);

@@ -18,6 +18,7 @@ mod certificate;
 mod collected;
 mod consider;
 mod control;
+mod credentials;
 mod decision;
 mod decode;
 mod delta;

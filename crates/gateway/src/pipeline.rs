@@ -14,6 +14,7 @@ use loopbreaker_observatory::Order;
 use loopbreaker_telemetry::{Part, Record};
 
 use crate::consider::{Case, Looked};
+use crate::credentials;
 use crate::decode::{Encoding, decode};
 use crate::fleet::pausing;
 use crate::headers;
@@ -66,7 +67,7 @@ impl Worker {
         };
 
         // They go no further, so they say nothing about who calls either.
-        headers::leave_out(&mut parts.headers, destination.foreign_credentials());
+        credentials::leave_foreign_out(&mut parts.headers, &destination, &settings.config.upstreams);
 
         // What is read of the body: all of it where it speaks a dialect, else as much as a fingerprint needs.
         let dialect = destination.dialect.filter(|_| parts.method == hyper::Method::POST);
@@ -86,7 +87,7 @@ impl Worker {
             Err(unread) => return cannot_read(dialect, &unread),
         };
         if let Some(trailers) = &mut start.trailers {
-            headers::leave_out(trailers, destination.foreign_credentials());
+            headers::leave_out(trailers, credentials::of_others(&destination));
         }
         let encoding = Encoding::of(&parts.headers);
         let decoded = match encoding {
