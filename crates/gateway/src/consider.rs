@@ -45,6 +45,8 @@ pub(crate) struct Looked<'r> {
     pub(crate) dialect: Option<Dialect>,
     /// The body, decoded; `None` when it cannot be read.
     pub(crate) body: Option<&'r Bytes>,
+    /// The body as it came; `None` when not all of it is known.
+    pub(crate) came: Option<&'r Bytes>,
 }
 
 /// What is known and thought of a request.
@@ -91,6 +93,8 @@ pub(crate) struct Case<'s> {
     pub(crate) now: Timestamp,
     /// Time of day, for dates in the config.
     today: Timestamp,
+    /// Whether nothing is enforced at all, whatever it concerns.
+    all_in_shadow: bool,
 }
 
 /// How the session of a request is found.
@@ -198,7 +202,8 @@ impl Case<'_> {
 
     /// Whether the client may be told about the verdict: not when every policy that looks at it is in shadow.
     pub(crate) fn is_told(&self) -> bool {
-        self.policies.is_empty() || self.policies.iter().any(|applied| applied.enforced)
+        let is_enforced = self.policies.iter().any(|applied| applied.enforced);
+        is_enforced || (self.policies.is_empty() && !self.all_in_shadow)
     }
 }
 
@@ -269,6 +274,7 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         ending: None,
         now: shared.now(),
         today: today(),
+        all_in_shadow: settings.all_in_shadow(today()),
     });
     case.catching(shared, |case| hear(shared, settings, looked, &caller, case));
     case
@@ -365,12 +371,12 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
     let (mut counts, mut attempts) = (Vec::new(), Vec::new());
     for applied in &case.policies {
         if let Some(config) = &applied.policy.policy.loop_detection {
-            let (own, attempt) = shared.identical.observe(
-                sent.fingerprint(applied),
-                config.config,
-                config.once_in_flight,
-                case.now,
-            );
+            let Some(fingerprint) = sent.fingerprint(applied) else {
+                counts.push(RequestCount { count: 1, fires: false });
+                continue;
+            };
+            let (own, attempt) =
+                shared.identical.observe(fingerprint, config.config, config.once_in_flight, case.now);
             let told = case.asked.as_ref().and_then(|asked| asked.attempts(counts.len()));
             let count = told.map_or(own.count, |told| if told == 0 { 1 } else { told.max(own.count) });
             counts.push(RequestCount { count, fires: count >= config.config.threshold() });
@@ -451,14 +457,19 @@ pub(crate) fn keys<'r>(looked: &'r Looked<'_>, case: &'r Case<'_>, session: &'r 
 
 /// The request as it is compared with others.
 fn sent<'r>(looked: &'r Looked<'_>, case: &'r Case<'_>, session: &'r str) -> Sent<'r> {
-    let document = case.inspection.as_ref().and_then(|inspection| inspection.document.as_ref());
+    let read = case.inspection.as_ref().and_then(|inspection| inspection.document.as_ref());
+    let document = match (read, looked.body, looked.came) {
+        (Some(read), ..) => Document::Read(read),
+        (None, _, None) => Document::Unknown,
+        (None, Some(body), Some(_)) => Document::Written(body),
+        (None, None, Some(came)) => Document::Came(came),
+    };
     Sent {
         method: looked.method,
         path: looked.path,
         query: looked.query,
         keys: keys(looked, case, session),
-        document: document
-            .map_or_else(|| Document::Written(looked.body.map_or(&[][..], |body| body)), Document::Read),
+        document,
     }
 }
 

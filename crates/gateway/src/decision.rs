@@ -11,12 +11,13 @@ use loopbreaker_dialect::Dialect;
 use loopbreaker_telemetry::{Part, Record};
 
 use crate::consider::{Case, Looked};
+use crate::credentials;
 use crate::decode::{Encoding, decode};
 use crate::inbound::{self, Start};
 use crate::limits::query_value;
 use crate::pipeline::{Worker, add_verdict, loop_detected, nobody_decided, still_paused};
 use crate::reply::{Reply, refuse, with};
-use crate::route::{self, Destination};
+use crate::route;
 use crate::settings::Settings;
 use crate::verdict::Refused;
 
@@ -37,10 +38,11 @@ impl Worker {
         let denied_with = denied_with(parts.uri.query().unwrap_or_default());
         let original = Original::of(&parts.headers, &parts.uri, parts.method.as_str());
         let dialect = route::dialect(original.path());
-        let body = match inbound::beginning(body, inbound::MAX_BODY).await {
-            Ok(Start { bytes, rest: None, .. }) => bytes,
-            Ok(Start { rest: Some(_), .. }) | Err(_) => bytes::Bytes::new(),
+        let came = match inbound::beginning(body, inbound::MAX_BODY).await {
+            Ok(Start { bytes, rest: None, .. }) => Some(bytes),
+            Ok(Start { rest: Some(_), .. }) | Err(_) => None,
         };
+        let body = came.clone().unwrap_or_default();
         let decoded = match Encoding::of(&parts.headers) {
             Encoding::Plain => Some(body),
             Encoding::Coded(coding) => decode(coding, &body, inbound::MAX_BODY).map(bytes::Bytes::from),
@@ -51,8 +53,8 @@ impl Worker {
         let has_body = decoded.as_ref().is_some_and(|body| !body.is_empty());
         let mut headers = parts.headers;
         let destination = route::destination(&original.path_and_query, &headers, &settings.config.upstreams);
-        for name in destination.iter().flat_map(Destination::foreign_credentials) {
-            headers.remove(*name);
+        if let Some(destination) = &destination {
+            credentials::leave_foreign_out(&mut headers, destination, &settings.config.upstreams);
         }
         if let (false, Some(host)) = (original.is_in_path, headers.get("x-original-host").cloned()) {
             headers.insert(hyper::header::HOST, host);
@@ -65,6 +67,7 @@ impl Worker {
             provider: destination.as_ref().map_or(Provider::OpenAi, |to| to.provider),
             dialect: dialect.filter(|_| has_body),
             body: decoded.as_ref().filter(|_| has_body),
+            came: came.as_ref(),
         };
         let mut case = self.consider(&settings, &looked).await;
         case.keep_transcript(&self.shared, dialect);
@@ -88,7 +91,7 @@ impl Worker {
         if let Some(Ok(hint)) = case.verdict.hint.as_deref().map(header_text) {
             response.headers_mut().insert(HINT, hint);
         }
-        if !has_body {
+        if !has_body && case.is_told() {
             response.headers_mut().insert(DEGRADED, HeaderValue::from_static(Part::Body.as_str()));
         }
         if let (Some(_), Some(status)) = (&refused, denied_with) {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loopbreaker::{Fingerprint, IdenticalRequest, IdenticalRequestConfig, RequestCount, Timestamp};
 use loopbreaker_config::LimitKey;
+use twox_hash::XxHash3_128;
 
 use crate::fleet::AttemptKind;
 use crate::framed::Framed;
@@ -30,14 +31,18 @@ pub(crate) enum Document<'r> {
     Read(&'r [u8; 48]),
     /// A body that speaks no dialect.
     Written(&'r [u8]),
+    /// The bytes of a body that nobody could decode.
+    Came(&'r [u8]),
+    /// A body that is not known to its end. What is not known may differ, so it is equal to none.
+    Unknown,
 }
 
 impl Sent<'_> {
-    /// What makes another request the same under a policy.
+    /// What makes another request the same under a policy; `None` where nobody can tell.
     ///
     /// The tenant's key is a keyed hash and among what is hashed, so nobody can make a request that counts for somebody
     /// else's. Who makes two of their own that count as one harms nobody else: a quick hash will do.
-    pub(crate) fn fingerprint(&self, applied: &Applied<'_>) -> Fingerprint {
+    pub(crate) fn fingerprint(&self, applied: &Applied<'_>) -> Option<Fingerprint> {
         let mut fields = Framed::of(self.keys.tenant);
         for key in &applied.policy.policy.limit_keys {
             fields.add(&self.keys.value(key));
@@ -49,6 +54,8 @@ impl Sent<'_> {
         match self.document {
             Document::Read(document) => fields.add(document),
             Document::Written(body) => fields.add(Fingerprint::of_document(body).as_bytes()),
+            Document::Came(bytes) => fields.add(&XxHash3_128::oneshot(bytes).to_le_bytes()),
+            Document::Unknown => return None,
         }
         let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
         let mut pairs: Vec<(&str, &str)> =
@@ -58,21 +65,23 @@ impl Sent<'_> {
             fields.add(name.as_bytes());
             fields.add(value.as_bytes());
         }
-        Fingerprint::known_as(fields.hash())
+        Some(Fingerprint::known_as(fields.hash()))
     }
 
     /// The windows in which it counts, as other processes are asked about them: nobody knows its session yet.
     pub(crate) fn windows(&self, policies: &[Applied<'_>]) -> Vec<(u128, AttemptKind)> {
         let mut windows = Vec::new();
         for applied in policies {
-            if let Some(config) = &applied.policy.policy.loop_detection {
+            if let Some(config) = &applied.policy.policy.loop_detection
+                && let Some(fingerprint) = self.fingerprint(applied)
+            {
                 let kind = AttemptKind {
                     by_session: applied.policy.policy.limit_keys.contains(&LimitKey::Session),
                     window_millis: u64::from(config.config.window_seconds()) * 1_000,
                     once_in_flight: config.once_in_flight,
                     most: config.config.most(),
                 };
-                windows.push((self.fingerprint(applied).short(), kind));
+                windows.push((fingerprint.short(), kind));
             }
         }
         windows

@@ -25,6 +25,8 @@ pub(crate) struct Inspection {
     pub(crate) thread: Option<u128>,
     /// The same, where other processes may know more of it than this one does.
     pub(crate) elsewhere: Option<u128>,
+    /// A conversation as it was before this request, which is judged in the same way when it comes again.
+    before: Option<Box<Transcript>>,
     /// The body's fingerprint, key order and white space aside.
     pub(crate) document: Option<[u8; 48]>,
     /// The words behind the newest result, which may be a reminder.
@@ -82,9 +84,19 @@ impl Reader<'_> {
         let start = kept.as_ref().map(|kept| kept.tip).or(thread).unwrap_or(self.tenant);
         let spoken = spoken(given);
         let links = links(start, &spoken);
-        let mut transcript = match kept {
-            Some(kept) => kept,
-            None => self.taken_up(thread, &links, given, &mut tail, tell),
+        // An answer is told by its own name, so a retry names the one before it again. A conversation has one name for all
+        // of its answers.
+        let conversation = thread.filter(|_| !stays);
+        let before =
+            conversation.map(|thread| Box::new(self.before(thread, hash.of(body, body.len()), given)));
+        let mut transcript = match (kept, &before) {
+            (Some(kept), _) => kept,
+            (None, Some(before)) => {
+                let mut transcript = Box::new(before.without_place());
+                transcript.loops.hear(given, &mut tail, tell);
+                transcript
+            }
+            (None, None) => self.taken_up(thread, &links, given, &mut tail, tell),
         };
         let place = transcript.place.take();
         transcript.place = reading.mark.filter(|_| !is_begun).map(|mark| Place {
@@ -120,6 +132,7 @@ impl Reader<'_> {
             resumed,
             thread,
             elsewhere,
+            before,
             document,
             ending,
         })
@@ -134,18 +147,9 @@ impl Reader<'_> {
         tail: &mut Tail,
         tell: &mut Tell<'_>,
     ) -> Box<Transcript> {
-        let fresh = || Transcript {
-            tip: 0,
-            anchor: None,
-            owner: None,
-            canonical: 0,
-            recent: Recent::default(),
-            loops: LoopState::new(self.rules),
-            place: None,
-        };
         if let Some(thread) = thread {
             // It stays where it is: another request may go on from the same answer.
-            let mut transcript = Box::new(self.transcripts.copy(thread).unwrap_or_else(fresh));
+            let mut transcript = Box::new(self.transcripts.copy(thread).unwrap_or_else(|| self.fresh()));
             transcript.loops.hear(messages, tail, tell);
             return transcript;
         }
@@ -159,9 +163,34 @@ impl Reader<'_> {
                 return known;
             }
         }
-        let mut transcript = Box::new(fresh());
+        let mut transcript = Box::new(self.fresh());
         transcript.loops.hear(messages, tail, tell);
         transcript
+    }
+
+    /// What a request of a conversation goes on from: for the last one that was sent, when it comes again, from where it
+    /// went on then, and else from the newest answer.
+    fn before(self, conversation: u128, sent: u128, messages: &[Message<'_>]) -> Transcript {
+        let (key, newest) = (mix(conversation, BEFORE), self.transcripts.copy(conversation));
+        // Words may be said twice, and a provider may give each call the same name: it comes again when it answers what
+        // was asked before.
+        let is_late = newest.as_ref().is_some_and(|newest| newest.loops.is_answered_late(messages));
+        let again = self.transcripts.copy(key).filter(|before| is_late && before.sent == sent);
+        Transcript { tip: key, sent, ..again.or(newest).unwrap_or_else(|| self.fresh()) }
+    }
+
+    /// A transcript of which nothing was heard yet.
+    fn fresh(self) -> Transcript {
+        Transcript {
+            tip: 0,
+            anchor: None,
+            owner: None,
+            canonical: 0,
+            sent: 0,
+            recent: Recent::default(),
+            loops: LoopState::new(self.rules),
+            place: None,
+        }
     }
 
     /// The thread that the provider keeps for this client, if it does.
@@ -182,6 +211,9 @@ impl Inspection {
     /// repeating what led to it.
     pub(crate) fn keep(self, transcripts: &Transcripts, answers_are_named: bool) -> Option<Box<Transcript>> {
         if self.thread.is_some() {
+            if let Some(before) = self.before {
+                transcripts.put(before);
+            }
             return Some(self.transcript);
         }
         let copy = answers_are_named.then(|| Box::new(self.transcript.without_place()));
@@ -321,6 +353,9 @@ fn document(transcript: &mut Transcript, body: &[u8]) -> [u8; 48] {
     document[16..].copy_from_slice(rest.as_bytes());
     document
 }
+
+/// Tells a conversation before its newest request from what became of it.
+const BEFORE: u128 = 0x6265_666f_7265;
 
 /// Between two requests lie an answer and its results.
 const MAX_LOOK_BACK: usize = 64;

@@ -117,6 +117,22 @@ impl LoopState {
         });
     }
 
+    /// Whether these messages bring no result of a call that is waited for, although they bring others, or although
+    /// nothing goes on without one.
+    pub(crate) fn is_answered_late(&self, messages: &[Message<'_>]) -> bool {
+        let (mut results, mut awaited) = (0, 0);
+        for message in messages.iter().filter(|message| message.speaker == Speaker::Tool) {
+            message.events(&mut |event| {
+                if let Event::Returned { call, .. } = event {
+                    let is_awaited = |open: &Call| call.id.as_deref() == Some(&open.id);
+                    results += 1;
+                    awaited += usize::from(self.open.iter().any(is_awaited));
+                }
+            });
+        }
+        awaited == 0 && (results > 0 || !self.open.is_empty())
+    }
+
     /// Writes it down for another process to go on with: hashes, and the calls whose results are still to come.
     pub(crate) fn save(&self, out: &mut Vec<u8>) {
         let Self { detector, strikes, round, newest, rulings, said, open } = self;

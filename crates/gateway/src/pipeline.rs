@@ -14,6 +14,7 @@ use loopbreaker_observatory::Order;
 use loopbreaker_telemetry::{Part, Record};
 
 use crate::consider::{Case, Looked};
+use crate::credentials;
 use crate::decode::{Encoding, decode};
 use crate::fleet::pausing;
 use crate::headers;
@@ -66,7 +67,7 @@ impl Worker {
         };
 
         // They go no further, so they say nothing about who calls either.
-        headers::leave_out(&mut parts.headers, destination.foreign_credentials());
+        credentials::leave_foreign_out(&mut parts.headers, &destination, &settings.config.upstreams);
 
         // What is read of the body: all of it where it speaks a dialect, else as much as a fingerprint needs.
         let dialect = destination.dialect.filter(|_| parts.method == hyper::Method::POST);
@@ -79,13 +80,14 @@ impl Worker {
             provider: destination.provider,
             dialect,
             body: None,
+            came: None,
         };
         let mut start = match read(&settings, &looked, body).await {
             Ok(start) => start,
             Err(unread) => return cannot_read(dialect, &unread),
         };
         if let Some(trailers) = &mut start.trailers {
-            headers::leave_out(trailers, destination.foreign_credentials());
+            headers::leave_out(trailers, credentials::of_others(&destination));
         }
         let encoding = Encoding::of(&parts.headers);
         let decoded = match encoding {
@@ -96,6 +98,7 @@ impl Worker {
         let mut times = Times { at, arrived, read: Instant::now(), held: Duration::ZERO };
 
         looked.body = decoded.as_ref();
+        looked.came = Some(&start.bytes).filter(|_| start.rest.is_none());
         let mut case = self.consider(&settings, &looked).await;
         case.keep_transcript(&self.shared, dialect);
         self.compare(&settings, &mut case, &looked).await;
@@ -341,7 +344,7 @@ impl Worker {
             return editing;
         };
         let edits = self.edits(case, dialect, body);
-        let is_signed = case.facts.signed || is_signed(looked.headers);
+        let is_signed = case.facts.signed || is_signed(looked.headers, looked.query);
         if !is_signed {
             editing.body = rewritten(dialect, body, case.located.key, &edits);
         }
@@ -354,6 +357,7 @@ impl Worker {
                 text: &text,
                 facts: &case.facts,
                 headers: looked.headers,
+                query: looked.query,
                 upstream: &upstream.name,
                 model: case.model.as_deref(),
                 configured: settings.config.hint.placement,
@@ -368,7 +372,10 @@ impl Worker {
             }
             if editing.hinted.is_none() {
                 case.degraded.insert(Part::Hint);
-                case.verdict.action = case.verdict.action.min(Action::Warn);
+                if case.verdict.action == Action::Hint {
+                    // A throttle does what it does without words, too.
+                    case.verdict.action = Action::Warn;
+                }
             }
         }
         let asks = dialect == Dialect::Chat && case.facts.stream && !case.facts.include_usage;

@@ -39,6 +39,7 @@ impl Worker {
                 provider: Provider::OpenAi,
                 dialect: Some(Dialect::Chat),
                 body: Some(&body),
+                came: Some(&body),
             };
             let mut case = consider(&self.shared, &settings, &looked);
             case.keep_transcript(&self.shared, looked.dialect);

@@ -19,18 +19,6 @@ pub(crate) struct Destination {
     pub(crate) path_and_query: String,
 }
 
-impl Destination {
-    /// Headers in which other providers expect their credentials, which go no further. A route gets everything, as its owner wants it.
-    pub(crate) const fn foreign_credentials(&self) -> &'static [&'static str] {
-        match (self.route, self.provider) {
-            (Some(_), _) => &[],
-            (None, Provider::OpenAi) => &["x-api-key", "x-goog-api-key"],
-            (None, Provider::Anthropic) => &["x-goog-api-key"],
-            (None, Provider::Gemini) => &["x-api-key"],
-        }
-    }
-}
-
 /// Finds the destination of a request; `None` when the path is none that a provider serves.
 pub(crate) fn destination(
     path_and_query: &str,
@@ -147,7 +135,7 @@ fn provider(path: &str, query: &str, headers: &HeaderMap) -> Option<Provider> {
 }
 
 /// Whether a query has Gemini's credential.
-fn has_key(query: &str) -> bool {
+pub(crate) fn has_key(query: &str) -> bool {
     query.split('&').any(|pair| pair.starts_with("key="))
 }
 

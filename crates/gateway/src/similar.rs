@@ -100,12 +100,13 @@ impl Worker {
                 };
                 sent.fingerprint(&applied)
             };
-            let place = as_sent(&frame).short();
+            let Some(place) = as_sent(&frame).map(|frame| frame.short()) else { continue };
             let millis = u64::from(config.config.window_seconds()) * 1_000;
             let heard = self.shared.similar.heard(place, millis, case.now);
             let threshold = settings.config.detectors.semantic.threshold;
             let own = || as_sent(&[&frame[..], words.as_bytes()].concat());
-            let counts_as = nearest(meaning, &words, &heard, threshold).await.unwrap_or_else(own);
+            let counts_as = nearest(meaning, &words, &heard, threshold).await.or_else(own);
+            let Some(counts_as) = counts_as else { continue };
             let said = Said { words: Arc::clone(&words), counts_as, at: case.now };
             self.shared.similar.hear(place, said);
             let (count, attempt) =

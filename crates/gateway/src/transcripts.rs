@@ -28,6 +28,8 @@ pub(crate) struct Transcript {
     pub(crate) owner: Option<u128>,
     /// Hash over the canonical form of its messages.
     pub(crate) canonical: u128,
+    /// Hash of the request that goes on from here, where the provider keeps the conversation: one that comes again does.
+    pub(crate) sent: u128,
     /// Its last messages.
     pub(crate) recent: Recent,
     pub(crate) loops: LoopState,
@@ -304,8 +306,8 @@ impl Shard {
 impl Transcript {
     /// A copy that is not tied to the bytes of a request.
     pub(crate) fn without_place(&self) -> Self {
-        let Self { tip, anchor, owner, canonical, recent, .. } = *self;
-        Self { tip, anchor, owner, canonical, recent, loops: self.loops.clone(), place: None }
+        let Self { tip, anchor, owner, canonical, sent, recent, .. } = *self;
+        Self { tip, anchor, owner, canonical, sent, recent, loops: self.loops.clone(), place: None }
     }
 
     /// What another process needs to go on from here, as bytes: hashes, and the open calls of the newest answer. Nothing
@@ -327,6 +329,7 @@ impl Transcript {
             anchor: Saved::load(bytes)?,
             owner: Saved::load(bytes)?,
             canonical: 0,
+            sent: 0,
             recent: Saved::load(bytes)?,
             loops: LoopState::load(bytes, rules)?,
             place: None,
@@ -388,6 +391,7 @@ mod tests {
             anchor: None,
             owner: None,
             canonical: 0,
+            sent: 0,
             recent: Recent::default(),
             loops,
             place: None,

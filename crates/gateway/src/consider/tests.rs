@@ -45,6 +45,7 @@ impl Bench {
             provider: loopbreaker_config::Dialect::OpenAi,
             dialect: Some(Dialect::Chat),
             body: Some(&body),
+            came: Some(&body),
         };
         let mut case = consider(&self.0, &settings, &looked);
         case.keep_transcript(&self.0, looked.dialect);

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use loopbreaker_mock::Turn;
 
-use crate::lab::{Lab, until};
+use crate::lab::{Bench, Lab, until};
+use crate::provider::Provider;
 use crate::talk::{Chat, question};
-use crate::wire::request;
+use crate::wire::{answer, request};
 
 /// A policy for the same request again.
 fn policy(window: u32, threshold: u32, action: &str) -> String {
@@ -130,6 +131,51 @@ fn requests_that_say_the_same_are_the_same_whatever_their_spelling() {
         lab.post("/v1/chat/completions?x=1", &[("authorization", "Bearer sk-test")], other).status,
         200
     );
+}
+
+/// A gateway that counts on every path, and a provider that takes everything.
+fn everywhere() -> (Lab, Provider) {
+    let provider = Provider::answering(answer("200 OK", &[], b"{}"));
+    let config = policy(60, 2, "reject").replace("spec: {", "spec: { selector: { pathPrefix: / },");
+    (Bench::new().config(&config).upstream(provider.url()).start(), provider)
+}
+
+/// The statuses of different bodies in one coding.
+fn coded(lab: &Lab, path: &str, coding: &str, bodies: &[Vec<u8>]) -> Vec<u16> {
+    bodies.iter().map(|body| lab.post(path, &[("content-encoding", coding)], body).status).collect()
+}
+
+#[test]
+fn bodies_that_nobody_can_decode_are_compared_by_their_bytes() {
+    let (lab, _provider) = everywhere();
+    let bodies = ["one", "another", "a third", "one"].map(|text| question(text).into_bytes());
+    for path in ["/v1/chat/completions", "/v1/embeddings"] {
+        for coding in ["gzip", "gzip, zstd", "compress", "br"] {
+            let path = format!("{path}?coding={}", coding.replace(", ", "-"));
+            assert_eq!(coded(&lab, &path, coding, &bodies), [200, 200, 200, 429], "{path}");
+        }
+    }
+}
+
+#[test]
+fn bodies_that_decode_to_more_than_is_read_are_compared_by_their_bytes() {
+    let (lab, _provider) = everywhere();
+    let bomb = |last: &[u8]| zstd::encode_all(&[&vec![b' '; 33 << 20], last].concat()[..], 1).unwrap();
+    let bodies = [bomb(b"1"), bomb(b"2"), bomb(b"3"), bomb(b"1")];
+    assert_eq!(coded(&lab, "/v1/chat/completions", "zstd", &bodies), [200, 200, 200, 429]);
+}
+
+#[test]
+fn a_body_that_is_read_only_in_part_is_like_no_other() {
+    let (lab, _provider) = everywhere();
+    let long = |last: u8| [vec![b'x'; 1 << 20], vec![last]].concat();
+    let bodies = [long(1), long(2), long(3)];
+    for coding in ["identity", "gzip"] {
+        let path = format!("/v1/files?coding={coding}");
+        assert_eq!(coded(&lab, &path, coding, &bodies), [200; 3], "{coding}");
+    }
+    let known = vec![b'x'; (1 << 20) - 1];
+    assert_eq!(coded(&lab, "/v1/files", "identity", &[known.clone(), known]), [200, 429]);
 }
 
 #[test]

@@ -90,9 +90,14 @@ fn whatever_path_and_credentials_are_mixed_none_reaches_another_host() {
         "/upload/v1beta/files",
         "/v1/files",
     ];
-    // A bearer token alone says nothing about its owner where the path or another credential does, so each of these
-    // has the two whose owners are known.
-    let credentials: [&[(&str, &str)]; 3] = [&[ANTHROPIC], &[GEMINI], &[ANTHROPIC, GEMINI]];
+    // A bearer token alone may be that of a relay, wherever it goes.
+    let credentials: [&[(&str, &str)]; 5] = [
+        &[ANTHROPIC],
+        &[GEMINI],
+        &[ANTHROPIC, GEMINI],
+        &[OPENAI, ANTHROPIC, GEMINI],
+        &[ANTHROPIC, GEMINI, ("authorization", "Bearer sk-ant-oauth")],
+    ];
     for path in paths {
         for headers in credentials {
             hosts.lab.post(path, headers, "{}");
@@ -106,6 +111,25 @@ fn whatever_path_and_credentials_are_mixed_none_reaches_another_host() {
             assert!(!is_foreign(&asked, own), "{own}'s host got {asked:?}");
         }
     }
+}
+
+#[test]
+fn a_key_of_openai_does_not_go_along_to_whom_another_credential_leads() {
+    let hosts = Hosts::new();
+    let get = |path: &str, headers: &[(&str, &str)]| hosts.lab.ask("GET", path, headers, "").status;
+    let hidden = ("sec-websocket-protocol", "realtime, openai-insecure-api-key.sk-openai");
+    for own in [ANTHROPIC, GEMINI] {
+        assert_eq!(get("/v1/models", &[OPENAI, own]), 200);
+        assert_eq!(get("/v1/realtime", &[hidden, own]), 200);
+    }
+    assert_eq!(get("/v1/models?key=AIza-gemini", &[OPENAI]), 200);
+    assert_eq!(hosts.counts(), [0, 2, 3]);
+    for asked in [hosts.anthropic.seen(), hosts.gemini.seen()].concat() {
+        let text = format!("{:?}", asked.head.headers);
+        assert!(!text.contains("sk-openai"), "{text}");
+    }
+    assert_eq!(get("/v1/realtime", &[hidden]), 200);
+    assert_eq!(hosts.openai.seen()[0].head.get("sec-websocket-protocol"), Some(hidden.1));
 }
 
 #[test]
