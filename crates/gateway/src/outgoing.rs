@@ -8,6 +8,7 @@ use hyper::HeaderMap;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use crate::inbound::Unread;
+use crate::pauses::Sent;
 use crate::timely::Timely;
 
 /// What is sent upstream: bytes that were read before, what is still coming, or first the one and then the other.
@@ -16,17 +17,24 @@ pub(crate) struct Outgoing {
     coming: Option<Timely<Incoming>>,
     /// What follows a body that was read whole; in a box, since hardly any has some.
     trailers: Option<Box<HeaderMap>>,
+    /// Who is told when it has been given to a connection; in a box, since hardly anybody is.
+    _sent: Option<Box<Sent>>,
 }
 
 impl Outgoing {
     /// A body that was read whole.
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self { ready: (!bytes.is_empty()).then_some(bytes), coming: None, trailers: None }
+        Self { ready: (!bytes.is_empty()).then_some(bytes), coming: None, trailers: None, _sent: None }
     }
 
     /// A body of which only the start was read, or nothing at all.
     pub(crate) fn streamed(start: Bytes, coming: Incoming) -> Self {
         Self { coming: Some(Timely::of(coming)), ..Self::whole(start) }
+    }
+
+    /// With somebody who is told when all of it has been given to a connection, which is when it is dropped.
+    pub(crate) fn telling(self, sent: Option<Sent>) -> Self {
+        Self { _sent: sent.map(Box::new), ..self }
     }
 
     /// With these trailers behind it.
