@@ -10,7 +10,7 @@ fn attribute(name: &str, value: &str) -> Value {
     json!({ "key": name, "value": { "stringValue": value } })
 }
 
-fn span(number: u64, attributes: Vec<Value>) -> Value {
+fn span(number: u64, attributes: &[Value]) -> Value {
     json!({ "traceId": "t", "spanId": number.to_string(), "startTimeUnixNano": (number * 1_000_000).to_string(),
         "endTimeUnixNano": (number * 1_000_000 + 9).to_string(), "attributes": attributes })
 }
@@ -27,7 +27,7 @@ fn chat(number: u64, answered: u64, id: Option<&str>) -> Value {
     let said = json!([{ "role": "assistant", "parts": [call(id)], "finish_reason": "tool_call" }]);
     span(
         number,
-        vec![
+        &[
             attribute("gen_ai.operation.name", "chat"),
             attribute("gen_ai.input.messages", &json!(history).to_string()),
             attribute("gen_ai.output.messages", &said.to_string()),
@@ -43,7 +43,7 @@ fn executed(number: u64, id: Option<&str>) -> Value {
         attribute("gen_ai.tool.call.result", "from the span"),
     ];
     attributes.extend(id.map(|id| attribute("gen_ai.tool.call.id", id)));
-    span(number, attributes)
+    span(number, &attributes)
 }
 
 fn export(spans: &[Value]) -> String {
@@ -53,7 +53,7 @@ fn export(spans: &[Value]) -> String {
 /// What each step of the run was given back.
 fn results(input: &str) -> Vec<Option<String>> {
     let (found, summary) = record(input.as_bytes(), &Options::named("file"));
-    assert_eq!((summary.unwrap().problems, found.ended.len()), (0, 1), "{}", found.text);
+    assert!(summary.is_ok_and(|summary| summary.problems == 0) && found.ended.len() == 1, "{}", found.text);
     let steps = found.text.lines().filter(|line| line.contains("tool=read"));
     let result = |line: &str| {
         assert!(line.contains(r#"args={"path":"/x"}"#), "{line}");

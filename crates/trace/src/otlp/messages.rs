@@ -109,13 +109,9 @@ impl Shown {
     /// Whether a call has a span; each span is of one call.
     fn take(&mut self, call: &Call) -> bool {
         let tool = hash(call.tool.as_bytes());
-        let named = match &call.id {
-            Some(id) => self.named.remove(&hash(id.as_bytes())).is_some(),
-            None => {
-                let found = self.named.iter().find(|(_, of)| **of == tool).map(|(id, _)| *id);
-                found.is_some_and(|id| self.named.remove(&id).is_some())
-            }
-        };
+        let of_tool = || self.named.iter().find(|(_, of)| **of == tool).map(|(id, _)| *id);
+        let id = call.id.as_ref().map(|id| hash(id.as_bytes())).or_else(of_tool);
+        let named = id.is_some_and(|id| self.named.remove(&id).is_some());
         named || self.unnamed.get_mut(&tool).filter(|left| **left > 0).map(|left| *left -= 1).is_some()
     }
 }
