@@ -209,7 +209,7 @@ impl Obedience {
     pub(crate) fn remember(&self, run: RunName, order: &Order, anchor: Option<u128>) {
         match order {
             Order::Inject { message } => {
-                self.orders.remember(run, Edit::Inject(message.as_str().into()), anchor)
+                self.orders.remember(run, Edit::Inject(message.as_str().into()), anchor);
             }
             Order::Rewrite { trace_id, content: Some(content), .. } => {
                 self.orders.remember(run, Edit::Rewrite(*trace_id, content.as_str().into()), anchor);
