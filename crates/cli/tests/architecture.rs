@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("record", &["loopbreaker"]),
     ("telemetry", &["loopbreaker"]),
     ("trace", &["loopbreaker", "loopbreaker-dialect"]),
-    ("embed", &["loopbreaker", "loopbreaker-budget", "loopbreaker-config"]),
+    ("embed", &["loopbreaker", "loopbreaker-budget", "loopbreaker-config", "loopbreaker-telemetry"]),
     ("fleet", &[]),
     ("observatory", &["loopbreaker", "loopbreaker-record", "loopbreaker-telemetry"]),
     (

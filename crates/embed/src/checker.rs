@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use loopbreaker::{SemanticConfig, similarity};
 use loopbreaker_config::{SemanticBackend, SemanticService};
+use loopbreaker_telemetry::mask;
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::correction::Correction;
@@ -394,8 +395,9 @@ impl Inner {
             Err(refusal) => return Reading::nothing(how_of(&refusal)),
         };
         let Some(vector) = vectors.first() else { return Reading::nothing(How::Degraded(Degraded::Model)) };
-        let prompt = self.options.keep_prompts.then_some(said.excerpt.as_ref());
-        let entry = Entry { id: self.id_for_all(said.id), vector, prompt };
+        // Masked before it is cut: half a credential is no longer known for one.
+        let prompt = self.options.keep_prompts.then(|| excerpt(&mask(question.text)));
+        let entry = Entry { id: self.id_for_all(said.id), vector, prompt: prompt.as_deref() };
         let key = Key { tenant: question.tenant, session: question.session };
         let Ok(neighbours) = store.exchange(key, entry).await else {
             return Reading::nothing(How::Degraded(Degraded::Store));

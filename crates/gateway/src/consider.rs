@@ -23,6 +23,7 @@ use crate::journal::{Entry, Heard, Judged, Thought, Who};
 use crate::judge::{Judge, Past, Question, RETRY_AFTER_SECONDS};
 use crate::limits::{Charges, Estimate, Keys};
 use crate::loops::Ruled;
+use crate::pauses::Turn;
 use crate::pipeline::Worker;
 use crate::reading::{Reading, read_body};
 use crate::reminders::Ending;
@@ -90,6 +91,8 @@ pub(crate) struct Case<'s> {
     pub(crate) thread: Option<Box<Transcript>>,
     /// The words behind its newest result, and whose session they were said in: what is answered was heard.
     pub(crate) ending: Option<(u128, Ending)>,
+    /// Its place among the calls that one pause has held and that go on now.
+    pub(crate) turn: Option<Turn>,
     pub(crate) now: Timestamp,
     /// Time of day, for dates in the config.
     today: Timestamp,
@@ -272,6 +275,7 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         is_let_go: false,
         thread: None,
         ending: None,
+        turn: None,
         now: shared.now(),
         today: today(),
         all_in_shadow: settings.all_in_shadow(today()),

@@ -9,7 +9,7 @@ use loopbreaker_observatory::{Held, Order, OrderElsewhere, OrderGiven};
 use serde::{Deserialize, Serialize};
 
 use crate::fleet::pausing;
-use crate::orders::Orders;
+use crate::orders::{Edit, Orders};
 use crate::pauses::Pauses;
 use crate::sessions::RunName;
 use crate::state::Clock;
@@ -197,8 +197,24 @@ impl Obedience {
     /// for the model stay.
     pub(crate) fn hear(&self, said: &Said, is_old: bool) {
         let is_for_the_model = matches!(said.order, Order::Inject { .. } | Order::Rewrite { .. });
-        if !said.is_handed_out && (!is_old || is_for_the_model) {
-            self.act(RunName::tagged(said.tenant, &said.session), &said.session, &said.order);
+        let run = RunName::tagged(said.tenant, &said.session);
+        match (said.is_handed_out, is_old) {
+            (false, true) if is_for_the_model => self.remember(run, &said.order, None),
+            (false, false) => drop(self.act(run, &said.session, &said.order)),
+            _ => {}
+        }
+    }
+
+    /// What an earlier process put into the requests of a session, or another one does, goes into them from now on.
+    pub(crate) fn remember(&self, run: RunName, order: &Order, anchor: Option<u128>) {
+        match order {
+            Order::Inject { message } => {
+                self.orders.remember(run, Edit::Inject(message.as_str().into()), anchor);
+            }
+            Order::Rewrite { trace_id, content: Some(content), .. } => {
+                self.orders.remember(run, Edit::Rewrite(*trace_id, content.as_str().into()), anchor);
+            }
+            _ => {}
         }
     }
 

@@ -19,6 +19,7 @@ use crate::control::json_error;
 use crate::journal::{Entry, Journal};
 use crate::obey::Obedience;
 use crate::reply::Reply;
+use crate::sessions::RunName;
 use crate::timely::Timely;
 
 /// Where decisions are kept, if they are.
@@ -182,6 +183,10 @@ impl Running {
             let since = Duration::from_millis(held.pause.since.try_into().unwrap_or(0));
             let lasted = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since).unwrap_or_default();
             obedience.hold_on(held, lasted.as_millis() as u64);
+        }
+        for standing in self.observatory.standing() {
+            let run = RunName::of(&standing.tenant, &standing.session_id);
+            obedience.remember(run, &standing.order, standing.anchor);
         }
     }
 }

@@ -40,12 +40,26 @@ impl Orders {
 
     /// These words go to the session's model from its next call on.
     pub(crate) fn inject(&self, run: RunName, message: &str) {
-        self.add(run, Edit::Inject(message.into()));
+        self.add(run, Edit::Inject(message.into()), None);
     }
 
     /// The result of this step is another from the session's next call on.
     pub(crate) fn rewrite(&self, run: RunName, step: TraceId, content: &str) {
-        self.add(run, Edit::Rewrite(step, content.into()));
+        self.add(run, Edit::Rewrite(step, content.into()), None);
+    }
+
+    /// An order of before this process began, and where it was put in first, where that is known. It may be heard of from
+    /// the log and from other processes.
+    pub(crate) fn remember(&self, run: RunName, order: Edit, anchor: Option<u128>) {
+        let is_known = {
+            let mut given = self.lock();
+            let mut orders = given.get_mut(&run).into_iter().flatten();
+            let known = orders.find(|given| given.order == order);
+            known.map(|known| known.anchor = known.anchor.or(anchor)).is_some()
+        };
+        if !is_known {
+            self.add(run, order, anchor);
+        }
     }
 
     /// What to change in a request of these sessions that ends with `tip`. An order that was put in before is put in
@@ -76,7 +90,7 @@ impl Orders {
         found
     }
 
-    fn add(&self, run: RunName, order: Edit) {
+    fn add(&self, run: RunName, order: Edit, anchor: Option<u128>) {
         let mut given = self.lock();
         if given.len() >= Self::MAX_RUNS
             && !given.contains_key(&run)
@@ -88,7 +102,7 @@ impl Orders {
         if orders.len() >= Self::MAX_EACH {
             orders.remove(0);
         }
-        orders.push(Given { order, anchor: None });
+        orders.push(Given { order, anchor });
         self.any.store(true, Ordering::Release);
     }
 
@@ -116,6 +130,12 @@ mod tests {
         assert_eq!(orders.edits([run, run], 8, &mut |link| link == 7), words);
         assert!(orders.edits([run, run], 9, &mut |_| false).is_empty(), "its history was dropped");
         assert!(orders.edits([others, others], 7, &mut never).is_empty());
+        let restarted = Orders::default();
+        for _ in 0..2 {
+            restarted.remember(run, words[0].clone(), Some(7));
+        }
+        assert_eq!(restarted.edits([run, run], 8, &mut |link| link == 7), words, "once, and at its place");
+        assert!(restarted.edits([run, run], 9, &mut |_| false).is_empty());
         let fork = RunName::of("acme", "lb-1");
         assert_eq!(orders.edits([fork, run], 8, &mut |link| link == 7), words, "a fork inherits it");
     }

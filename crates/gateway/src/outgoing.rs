@@ -9,6 +9,7 @@ use hyper::HeaderMap;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use crate::inbound::Unread;
+use crate::pauses::Sent;
 use crate::timely::Timely;
 use crate::upload::Upload;
 
@@ -20,12 +21,15 @@ pub(crate) struct Outgoing {
     upload: Option<Arc<Upload>>,
     /// What follows a body that was read whole; in a box, since hardly any has some.
     trailers: Option<Box<HeaderMap>>,
+    /// Who is told when it has been given to a connection; in a box, since hardly anybody is.
+    _sent: Option<Box<Sent>>,
 }
 
 impl Outgoing {
     /// A body that was read whole.
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self { ready: (!bytes.is_empty()).then_some(bytes), coming: None, upload: None, trailers: None }
+        let ready = (!bytes.is_empty()).then_some(bytes);
+        Self { ready, coming: None, upload: None, trailers: None, _sent: None }
     }
 
     /// A body of which only the start was read, or nothing at all.
@@ -37,6 +41,11 @@ impl Outgoing {
     /// How what is still coming comes in.
     pub(crate) fn upload(&self) -> Option<Arc<Upload>> {
         self.upload.clone()
+    }
+
+    /// With somebody who is told when all of it has been given to a connection, which is when it is dropped.
+    pub(crate) fn telling(self, sent: Option<Sent>) -> Self {
+        Self { _sent: sent.map(Box::new), ..self }
     }
 
     /// With these trailers behind it.

@@ -1,6 +1,7 @@
 //! Paused sessions: their calls are held until somebody decides.
 
 mod refusals;
+mod turns;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,8 @@ use tokio::sync::watch;
 
 use crate::sessions::RunName;
 use refusals::Refusals;
+use turns::Turns;
+pub(crate) use turns::{Sent, Turn};
 
 /// What was decided about a paused session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +43,8 @@ struct Pause {
     /// Whether a policy of this process paused it, and no person.
     by_policy: bool,
     decision: watch::Sender<Decision>,
+    /// The order in which its calls came, and in which they go on.
+    turns: Arc<Turns>,
     /// The transcripts that it holds up.
     tips: Vec<u128>,
 }
@@ -63,6 +68,7 @@ pub(crate) struct Wait {
     since: Since,
     by_policy: bool,
     decision: watch::Receiver<Decision>,
+    turn: Turn,
 }
 
 impl Pauses {
@@ -100,7 +106,8 @@ impl Pauses {
         }
         let decision = watch::Sender::new(Decision::Waiting);
         let since = Since { at: now, before: millis };
-        paused.insert(session, Pause { since, by_policy, decision, tips: Vec::new() });
+        let turns = Arc::default();
+        paused.insert(session, Pause { since, by_policy, decision, turns, tips: Vec::new() });
         true
     }
 
@@ -152,17 +159,12 @@ impl Pauses {
         let pause = paused.get_mut(&session)?;
         if matches!(*pause.decision.borrow(), Decision::Rejected(_)) {
             // Nobody was waiting when it was rejected, so this is the call that is told.
-            let pause = paused.remove(&session)?;
-            return Some(Wait {
-                since: pause.since,
-                by_policy: pause.by_policy,
-                decision: pause.decision.subscribe(),
-            });
+            return paused.remove(&session).map(|pause| pause.wait());
         }
         if pause.tips.len() < Self::MAX_TIPS && !pause.tips.contains(&tip) {
             pause.tips.push(tip);
         }
-        Some(Wait { since: pause.since, by_policy: pause.by_policy, decision: pause.decision.subscribe() })
+        Some(pause.wait())
     }
 
     fn decide(&self, session: RunName, decision: Decision) -> bool {
@@ -202,7 +204,20 @@ impl Pauses {
     }
 }
 
+impl Pause {
+    /// One more call waits, behind all others.
+    fn wait(&self) -> Wait {
+        let decision = self.decision.subscribe();
+        Wait { since: self.since, by_policy: self.by_policy, decision, turn: self.turns.enter() }
+    }
+}
+
 impl Wait {
+    /// The call goes on when those have that came before it.
+    pub(crate) fn into_turn(self) -> Turn {
+        self.turn
+    }
+
     /// Whether a policy of this process paused it, and no person.
     pub(crate) const fn is_by_policy(&self) -> bool {
         self.by_policy

@@ -279,6 +279,10 @@ impl Worker {
         match decision {
             Decision::Resumed => {
                 case.is_let_go = by_policy;
+                let turn = pause.into_turn();
+                turn.comes().await;
+                // It keeps its place until it is on its way, or has gone.
+                case.turn = Some(turn);
                 Ok(())
             }
             // A policy paused it for what it had shown, nobody decided, and it shows that no more.

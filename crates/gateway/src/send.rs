@@ -23,6 +23,7 @@ use crate::headers;
 use crate::inbound::Start;
 use crate::journal::{Entry, Refused};
 use crate::outgoing::Outgoing;
+use crate::pauses::Turn;
 use crate::pipeline::{Times, Worker, add_verdict};
 use crate::reply::{Reply, refuse};
 use crate::route::Destination;
@@ -189,7 +190,7 @@ impl Sending<'_> {
         edited: bool,
         asked_for_usage: bool,
     ) -> Request<Outgoing> {
-        let mut request = Request::new(body);
+        let mut request = Request::new(body.telling(self.case.turn.as_ref().map(Turn::when_sent)));
         *request.method_mut() = self.method.clone();
         *request.headers_mut() = headers::to_upstream(self.headers, &upstream.host, edited);
         if asked_for_usage {

@@ -186,7 +186,8 @@ impl Shared {
     /// The agent of a request has been told what an operator ordered.
     pub(crate) fn handed_out(&self, case: &Case<'_>, order: Order) {
         if let Some(running) = self.observing.running() {
-            running.observatory.handed_out(&case.tenant.name, &case.account_name, order);
+            let anchor = Some(case.tip);
+            running.observatory.handed_out(&case.tenant.name, &case.account_name, order, anchor);
         }
     }
 

@@ -59,9 +59,9 @@ impl Observatory {
 }
 
 impl Observatory {
-    /// A gateway has told the agent what an operator ordered: neither the guard nor the answer to a log does it again. It
-    /// waits for nothing.
-    pub fn handed_out(&self, tenant: &str, session_id: &str, order: Order) {
+    /// A gateway has told the agent what an operator ordered: neither the guard nor the answer to a log does it again. What
+    /// it puts into later requests as well, from the place `anchor` of the transcript on, is kept. It waits for nothing.
+    pub fn handed_out(&self, tenant: &str, session_id: &str, order: Order, anchor: Option<u128>) {
         if self.shared.hitl.is_quiet() {
             return;
         }
@@ -69,7 +69,7 @@ impl Observatory {
         self.hand_over(1, true, move |scribe| {
             let found = scribe.store.sessions_named(&session_id, Some(&tenant))?.into_iter().next();
             if let Some(session) = found
-                && scribe.drop_order(session.id, &order)?
+                && scribe.has_told(session.id, &order, anchor)?
             {
                 scribe.tell_handed_out(session.id, order)?;
             }
@@ -111,11 +111,26 @@ impl Scribe<'_> {
         }
     }
 
-    /// Somebody else has handed it out; says whether it was still there.
-    fn drop_order(&mut self, session: i64, order: &Order) -> Stored<bool> {
+    /// The gateway has handed it out; says whether nobody had before.
+    fn has_told(&mut self, session: i64, order: &Order, anchor: Option<u128>) -> Stored<bool> {
+        if !matches!(order, Order::Inject { .. }) {
+            return self.drop_order(session, order);
+        }
+        let Some((number, kept)) = self.undelivered(session, order) else { return Ok(false) };
+        let was_there = self.store.keep_told(number, &kept, anchor)?;
+        self.delivered(session, number);
+        Ok(was_there)
+    }
+
+    fn undelivered(&self, session: i64, order: &Order) -> Option<(i64, Order)> {
         let told = &self.told;
         let is_it = |number: i64, other: &Order| other == order && !told.contains(&number);
-        match self.shared.hitl.find_order(session, is_it) {
+        self.shared.hitl.find_order(session, is_it)
+    }
+
+    /// Somebody else has handed it out; says whether it was still there.
+    fn drop_order(&mut self, session: i64, order: &Order) -> Stored<bool> {
+        match self.undelivered(session, order) {
             Some((number, _)) => self.take_order(session, number),
             None => Ok(false),
         }

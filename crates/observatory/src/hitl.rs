@@ -127,6 +127,19 @@ pub struct Held {
     pub pause: Pause,
 }
 
+/// An order that a gateway puts into every request of a session from now on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// The session's tenant.
+    pub tenant: String,
+    /// The session.
+    pub session_id: String,
+    /// What it is.
+    pub order: Order,
+    /// The place in the transcript at which it was put in first, as the gateway names it; `None` until it was.
+    pub anchor: Option<u128>,
+}
+
 /// What is known about held sessions, beside the store that keeps it.
 #[derive(Default)]
 pub(crate) struct Hitl {

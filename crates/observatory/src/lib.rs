@@ -61,7 +61,7 @@ pub use elsewhere::OrderElsewhere;
 pub use error::StoreError;
 pub use events::{Event, Subscription, Topic};
 pub use health::Health;
-pub use hitl::{HandedOutBy, Held, Observer, Order, OrderGiven, Pause};
+pub use hitl::{HandedOutBy, Held, Observer, Order, OrderGiven, Pause, Standing};
 pub use ingest::{Accepted, Arrival, Refusal};
 pub use notes::{Completion, Note, Usage, Verdict};
 pub use observatory::Observatory;

@@ -15,7 +15,7 @@ use crate::error::{StoreError, Stored};
 use crate::events::{Events, Subscription, Topic};
 use crate::guarded::Guarded;
 use crate::health::Health;
-use crate::hitl::{Held, Hitl, Observer, Order, OrderGiven, Pause};
+use crate::hitl::{Held, Hitl, Observer, Order, OrderGiven, Pause, Standing};
 use crate::ingest::{Accepted, Arrival, Refusal};
 use crate::options::Options;
 use crate::orders::{Given, OrderRefused, Origin};
@@ -80,6 +80,7 @@ pub(crate) struct Shared {
     pub(crate) unindexed: AtomicUsize,
     pub(crate) guarded: Guarded,
     held: Mutex<Vec<Held>>,
+    standing: Mutex<Vec<Standing>>,
     next_retention: AtomicI64,
     clock: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
@@ -185,6 +186,7 @@ impl Observatory {
             thresholds: Thresholds::new(options.detectors, opened.thresholds),
             guarded: Guarded::default(),
             held: Mutex::new(held),
+            standing: Mutex::new(opened.standing),
             // Earlier processes may have left some.
             unindexed: AtomicUsize::new(1),
             next_retention: AtomicI64::new(0),
@@ -247,6 +249,12 @@ impl Observatory {
     /// Sessions that were held when the store was opened; whoever listens to orders is told of all that came since.
     pub fn held(&self) -> Vec<Held> {
         self.shared.held.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What gateways were putting into requests when the store was opened. It is given once: whoever listens to orders
+    /// is told of all that came since.
+    pub fn standing(&self) -> Vec<Standing> {
+        std::mem::take(&mut *self.shared.standing.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes a log in. The answer comes after it is safe on disk.
@@ -444,6 +452,7 @@ struct Opened {
     switches: Overrides,
     pauses: Vec<(Session, Pause)>,
     orders: Vec<(i64, i64, Order)>,
+    standing: Vec<Standing>,
 }
 
 impl Opened {
@@ -456,7 +465,7 @@ impl Opened {
         let thresholds = Thresholds::kept(&mut store)?;
         let overrides = Governed::kept(&mut store, Book::Policies)?;
         let switches = Governed::kept(&mut store, Book::KillSwitches)?;
-        let (pauses, orders) = (store.pauses()?, store.orders()?);
+        let (pauses, orders, standing) = (store.pauses()?, store.orders()?, store.standing_orders()?);
         let id = store.setting(LOG_ID)?.and_then(|text| text.parse().ok());
         let id = id.unwrap_or_else(|| {
             let id = RandomState::new().hash_one(std::process::id());
@@ -464,7 +473,7 @@ impl Opened {
             store.put_setting(LOG_ID, &id.to_string()).unwrap_or_default();
             id
         });
-        Ok(Self { store, id, last_event, thresholds, overrides, switches, pauses, orders })
+        Ok(Self { store, id, last_event, thresholds, overrides, switches, pauses, orders, standing })
     }
 }
 

@@ -171,10 +171,15 @@ impl Scribe<'_> {
     /// Takes an order away that is handed out; says whether it was still there.
     pub(crate) fn take_order(&mut self, session: i64, number: i64) -> Stored<bool> {
         let was_there = self.store.remove_order(number)?;
+        self.delivered(session, number);
+        Ok(was_there)
+    }
+
+    /// From now on nobody hands it out.
+    pub(crate) fn delivered(&mut self, session: i64, number: i64) {
         self.told.push(number);
         let shared = Arc::clone(self.shared);
         self.effects.push(Box::new(move || shared.hitl.delivered(session, number)));
-        Ok(was_there)
     }
 
     /// Whoever has the same order in a log of its own need not hand it out any more.

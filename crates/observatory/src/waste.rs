@@ -391,7 +391,8 @@ pub fn finding_json(finding: &Finding) -> Value {
         "onset": finding.onset,
         "step": finding.step,
         "evidence": finding.evidence,
-        "identity": format!("{:032x}", finding.identity.short()),
+        // As `replay` and the library write it: whoever compares two of them need not know who said which.
+        "identity": finding.identity.to_string(),
         "message": finding.message,
         "prevented_by": finding.prevented_by,
     })
@@ -399,7 +400,17 @@ pub fn finding_json(finding: &Finding) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::with_places;
+    use loopbreaker::{Redundancy, RedundancyConfig, Step};
+
+    use super::{finding_json, with_places};
+
+    #[test]
+    fn a_loop_has_the_identity_that_the_library_gives_it() {
+        let mut detector = Redundancy::new(&RedundancyConfig::default());
+        let step = Step::call("read", r#"{"p":1}"#).answered("same", None);
+        let finding = (0..3).filter_map(|_| detector.observe(&step).pop()).last().unwrap();
+        assert_eq!(finding_json(&finding)["identity"], finding.identity.to_string());
+    }
 
     #[test]
     fn the_steps_of_a_message_are_those_of_the_session() {

@@ -1,11 +1,12 @@
 //! `otlp-json`: OpenTelemetry spans with `GenAI` attributes.
 
+mod messages;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use loopbreaker::{Status, Timestamp};
-use loopbreaker_dialect::content;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -14,12 +15,13 @@ use crate::recent::Recent;
 use crate::record::Record;
 use crate::runs::Runs;
 use crate::{Problem, Reader};
-use loopbreaker_dialect::conversation::{Answer, Event, Held, Who};
-use loopbreaker_dialect::json::{Text, hash, string, words};
+use loopbreaker_dialect::conversation::{Answer, CallName, Event, Held, Outcome, Who};
+use loopbreaker_dialect::json::{Text, hash, words};
+use messages::{Asked, Messages, Shown};
 
 /// Reads export requests, one document or one per line. Spans are ordered by their start within each.
 pub(crate) struct Otlp {
-    runs: Runs<()>,
+    runs: Runs<Asked>,
     /// The conversation of every recent trace: tool spans seldom name theirs, the spans around them do.
     conversations: Recent<Rc<str>>,
 }
@@ -43,25 +45,43 @@ impl Reader for Otlp {
             Ok(())
         })?;
         starts.sort_by_key(|(start, _)| *start);
+        // Calls that have spans of their own, which say more of them than the model's answer does.
+        let mut shown: HashMap<Rc<str>, Shown> = HashMap::new();
         // Until when the calls of a run take whose model has no spans of its own.
         let mut busy: HashMap<Rc<str>, u64> = HashMap::new();
+        for (_, span) in &starts {
+            let Some(deed) = Deed::of(record, span)?.filter(Deed::is_call) else { continue };
+            let id = self.run_of(&deed, out.name());
+            shown.entry(id).or_default().add(deed.call_id.as_deref(), deed.tool());
+        }
         for (_, span) in starts {
             let Some(deed) = Deed::of(record, span)? else { continue };
             let id = self.run_of(&deed, out.name());
+            let asked = &mut self.runs.get(&id, out).state;
             let until = busy.entry(Rc::clone(&id)).or_default();
-            // Calls that overlap were asked for together, others one by one.
-            let alone = deed.is_call() && deed.start >= *until;
-            *until = if deed.is_answer() {
-                u64::MAX
-            } else {
-                deed.end.max(deed.start.saturating_add(1)).max(*until)
-            };
-            self.runs.take(&id, out, |take| {
-                if alone {
-                    take(Event::Answer(Answer::default()));
+            let mut events = Vec::new();
+            if deed.is_answer() {
+                let said = Messages::read(deed.said.as_deref());
+                if asked.is_told_twice(&said, (deed.start, deed.end)) {
+                    continue;
                 }
-                deed.events().into_iter().for_each(take);
-            });
+                *until = u64::MAX;
+                let shown = shown.entry(Rc::clone(&id)).or_default();
+                events.extend(asked.returned(&Messages::read(deed.heard.as_deref())));
+                events.push(deed.answer());
+                events.extend(asked.events(said, shown));
+            } else if let Some(call) = asked.take(deed.call_id.as_deref(), deed.tool()) {
+                // The model's answer, which came with an earlier export, has told of the call already.
+                events.push(deed.returned(call));
+            } else {
+                // Calls that overlap were asked for together, others one by one.
+                if deed.start >= *until {
+                    events.push(Event::Answer(Answer::default()));
+                }
+                *until = deed.end.max(deed.start.saturating_add(1)).max(*until);
+                events.push(deed.call());
+            }
+            self.runs.take(&id, out, |take| events.into_iter().for_each(take));
         }
         Ok(())
     }
@@ -165,9 +185,11 @@ struct Deed<'a> {
     operation: Cow<'a, str>,
     agent: Option<Cow<'a, str>>,
     tool: Option<Cow<'a, str>>,
+    call_id: Option<Cow<'a, str>>,
     args: Option<Cow<'a, str>>,
     result: Option<Cow<'a, str>>,
-    /// The messages that the model gave out, as JSON.
+    /// The messages that the model was given, and those that it gave out, as JSON.
+    heard: Option<Cow<'a, str>>,
     said: Option<Cow<'a, str>>,
     tokens: Option<u64>,
 }
@@ -185,8 +207,10 @@ impl<'a> Deed<'a> {
                 "session.id" => session = value.words(),
                 "gen_ai.agent.name" => deed.agent = value.words(),
                 "gen_ai.tool.name" => deed.tool = value.words(),
+                "gen_ai.tool.call.id" => deed.call_id = value.words(),
                 "gen_ai.tool.call.arguments" => deed.args = value.words(),
                 "gen_ai.tool.call.result" => deed.result = value.words(),
+                "gen_ai.input.messages" => deed.heard = value.words(),
                 "gen_ai.output.messages" => deed.said = value.words(),
                 "gen_ai.usage.input_tokens" | "gen_ai.usage.output_tokens" => {
                     let count = value.words().and_then(|words| words.parse::<u64>().ok()).unwrap_or_default();
@@ -224,24 +248,36 @@ impl<'a> Deed<'a> {
         matches!(&*self.operation, "chat" | "generate_content" | "text_completion")
     }
 
-    fn events(self) -> Vec<Event<'a>> {
-        let time = (self.start > 0).then(|| Timestamp::from_millis(self.start / 1_000_000));
-        if self.is_call() {
-            let who = self.agent.map_or(Who::Answering, Who::Agent);
-            let (tool, args, result) = (self.tool, self.args, self.result);
-            let tool = Some(tool.unwrap_or(Cow::Borrowed("unknown")));
-            let step = Held { who, tool, args, result, status: self.status, time, ..Held::default() };
-            return vec![Event::Called { waits_for: None, step }];
+    fn tool(&self) -> &str {
+        self.tool.as_deref().unwrap_or("unknown")
+    }
+
+    fn time(&self) -> Option<Timestamp> {
+        (self.start > 0).then(|| Timestamp::from_millis(self.start / 1_000_000))
+    }
+
+    /// The call that its span tells of.
+    fn call(self) -> Event<'a> {
+        let (time, status) = (self.time(), self.status);
+        let who = self.agent.map_or(Who::Answering, Who::Agent);
+        let tool = Some(self.tool.unwrap_or(Cow::Borrowed("unknown")));
+        let step = Held { who, tool, args: self.args, result: self.result, status, time, ..Held::default() };
+        Event::Called { waits_for: None, step }
+    }
+
+    /// How a call ended that the model's answer told of.
+    fn returned(self, call: String) -> Event<'a> {
+        let call = CallName { id: Some(Cow::Owned(call)), tool: None };
+        Event::Returned {
+            call,
+            outcome: Outcome { result: self.result, status: self.status, ..Outcome::default() },
         }
-        if !self.is_answer() {
-            return Vec::new();
-        }
-        let mut events =
-            vec![Event::Answer(Answer { id: None, agent: self.agent, time, tokens: self.tokens })];
-        if let Some(text) = self.said.as_deref().and_then(said) {
-            events.push(Event::Said(Cow::Owned(text)));
-        }
-        events
+    }
+
+    /// The answer that its span tells of, without what was said in it.
+    fn answer(self) -> Event<'a> {
+        let time = self.time();
+        Event::Answer(Answer { id: None, agent: self.agent, time, tokens: self.tokens })
     }
 }
 
@@ -271,25 +307,4 @@ impl<'a> AttributeValue<'a> {
     fn words(&self) -> Option<Cow<'a, str>> {
         self.string.or(self.int).or(self.double).or(self.bool).or(self.list).map(words)
     }
-}
-
-/// The text in the messages that a model gave out: `[{"role", "parts": [{"type": "text", "content"}]}]`.
-fn said(messages: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Message<'a> {
-        #[serde(borrow)]
-        parts: Vec<Part<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Part<'a> {
-        #[serde(rename = "type", borrow)]
-        kind: Option<Text<'a>>,
-        #[serde(borrow)]
-        content: Option<&'a RawValue>,
-    }
-    let messages: Vec<Message<'_>> = serde_json::from_str(messages).ok()?;
-    let parts = messages.iter().flat_map(|message| &message.parts);
-    let texts = parts.filter(|part| part.kind.as_ref().is_some_and(|kind| kind.0 == "text"));
-    let texts: Vec<_> = texts.filter_map(|part| part.content.and_then(string)).collect();
-    (!texts.is_empty()).then(|| content::joined(texts).into_owned())
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use loopbreaker::{Role, Status, Step};
+use loopbreaker_telemetry::mask;
 
 /// A step in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,12 +74,14 @@ fn unquoted(args: &str) -> Cow<'_, str> {
     text.map_or(args.into(), Cow::from)
 }
 
-/// The first `max` characters on one line, with an ellipsis where something is left out.
+/// The first `max` characters on one line, without credentials, and with an ellipsis where something is left out.
 fn excerpt(text: &str, max: usize) -> Box<str> {
     let mut short = String::new();
     let mut length = 0;
     // A result of megabytes that are all white space shall not be walked through for a line of text.
-    for word in text.chars().take(max * 16).collect::<String>().split_whitespace() {
+    let start: String = text.chars().take(max * 16).collect();
+    // Masked before anything is folded or cut: half a credential is no longer known for one.
+    for word in mask(&start).split_whitespace() {
         let gap = (length > 0).then_some(' ');
         for c in gap.into_iter().chain(word.chars()) {
             if length == max {
@@ -109,6 +112,14 @@ mod tests {
         assert_eq!(&*excerpt("a\n\n  b\tc", 10), "a b c");
         assert_eq!(&*excerpt("abcdef", 4), "abc…");
         assert_eq!(&*excerpt("abcd", 4), "abcd");
+    }
+
+    #[test]
+    fn a_credential_is_masked_before_the_text_is_cut() {
+        let text = format!("{} sk-abcdefghijklmnop", "x".repeat(150));
+        assert!(excerpt(&text, 160).ends_with("x sk-***"), "{}", excerpt(&text, 160));
+        let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----";
+        assert_eq!(&*excerpt(key, 160), "-----BEGIN RSA PRIVATE KEY-----***-----END RSA PRIVATE KEY-----");
     }
 
     #[test]

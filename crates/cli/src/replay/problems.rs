@@ -1,5 +1,6 @@
 //! Parts of the inputs that could not be read.
 
+use loopbreaker_telemetry::mask;
 use loopbreaker_trace::Problem;
 
 use crate::failure::{say, tell};
@@ -30,7 +31,8 @@ impl Problems {
         if self.count <= MAX_SHOWN {
             say(&format!(
                 "{}\n",
-                printable(&format!("{}:{}: {}", self.input, problem.line, problem.message))
+                // What is wrong with a line is told with words of that line.
+                printable(&mask(&format!("{}:{}: {}", self.input, problem.line, problem.message)))
             ));
         }
     }

@@ -1,6 +1,9 @@
 //! One run that was read to its end.
 
+use std::borrow::Cow;
+
 use loopbreaker::{Action, Finding, Report, Severity};
+use loopbreaker_telemetry::mask;
 
 use crate::replay::note::StepNote;
 
@@ -16,7 +19,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn new(id: String, report: Report, notes: Vec<StepNote>) -> Self {
+    /// What is shown of a run in whatever form goes through here, so this is where credentials end.
+    pub(crate) fn new(mut id: String, mut report: Report, notes: Vec<StepNote>) -> Self {
+        mask_in(&mut id);
+        // A finding speaks of its tool by a name that somebody else wrote.
+        report.findings.iter_mut().for_each(|finding| mask_in(&mut finding.message));
         let told_at = report.actions.first().map_or(usize::MAX, |(step, _)| *step);
         let avoidable_steps = report.redundant_steps.iter().filter(|step| **step > told_at).count();
         Self { id, report, notes, avoidable_steps }
@@ -44,5 +51,11 @@ impl Run {
     /// Whether the ladder would have come to this action.
     pub(crate) fn came_to(&self, action: Action) -> bool {
         self.report.actions.iter().any(|(_, taken)| *taken == action)
+    }
+}
+
+fn mask_in(text: &mut String) {
+    if let Cow::Owned(masked) = mask(text) {
+        *text = masked;
     }
 }

@@ -9,6 +9,7 @@ mod check;
 mod colour;
 mod completions;
 mod config_lookup;
+mod credentials;
 mod demo;
 mod exit_codes;
 mod formats;

@@ -89,3 +89,54 @@ fn what_the_gateway_has_told_an_agent_is_not_told_again_by_the_guard_or_the_log(
     let logged = lab.post("/api/v1/decision-logs", &[("x-tenant-id", "acme")], log.to_string()).json();
     assert_eq!(logged["control"]["interrupt_signal"], Value::Null, "{logged}");
 }
+
+#[test]
+fn what_operators_said_goes_into_the_requests_of_a_session_after_a_restart_too() {
+    let lab = Lab::new();
+    lab.mock.script([Turn::call("bash", r#"{"command":"ls"}"#)]);
+    let headers = [("authorization", "Bearer sk-test"), ("x-session-id", "s")];
+    let ask = |lab: &Lab, messages: &[Value]| {
+        let body = json!({ "model": "gpt-4o", "messages": messages }).to_string();
+        assert_eq!(lab.chat(&headers, body).status, 200);
+        String::from_utf8_lossy(&lab.mock.requests().last().unwrap().body).into_owned()
+    };
+    let mut messages = vec![json!({ "role": "user", "content": "what is there?" })];
+    let body = json!({ "model": "gpt-4o", "messages": messages }).to_string();
+    let answer = lab.chat(&headers, body).json();
+    let said = answer["choices"][0]["message"].clone();
+    let id = said["tool_calls"][0]["id"].clone();
+    messages.extend([said, json!({ "role": "tool", "tool_call_id": id, "content": "the first words" })]);
+    let mut steps = Value::Null;
+    until("the call is written down", || {
+        steps = lab.get("/api/v1/sessions/s/steps").json()["steps"].clone();
+        steps[0]["log"]["meta"]["trace_id"].is_string()
+    });
+    let trace = &steps[0]["log"]["meta"]["trace_id"];
+    for (order, body) in [
+        ("rewrite", json!({ "trace_id": trace, "content": "other words" })),
+        ("inject", json!({ "message": "look again" })),
+    ] {
+        assert_eq!(lab.post(&format!("/api/v1/sessions/s/{order}"), &[], body.to_string()).status, 200);
+    }
+    let is_told = |sent: &str| (sent.contains("look again"), sent.contains("other words"));
+    assert_eq!(is_told(&ask(&lab, &messages)), (true, true));
+    let log = json!({ "message": "and not yet told" }).to_string();
+    // A second session is told before its first call after the restart only.
+    assert_eq!(lab.chat(&[("x-session-id", "t")], question("hi")).status, 200);
+    until("it is written down", || lab.get("/api/v1/sessions/t").status == 200);
+    assert_eq!(lab.post("/api/v1/sessions/t/inject", &[], &log).status, 200);
+
+    let lab = lab.restarted();
+    let more =
+        [json!({ "role": "assistant", "content": "I see." }), json!({ "role": "user", "content": "go on" })];
+    let mut longer = [messages.clone(), more.to_vec()].concat();
+    assert_eq!(is_told(&ask(&lab, &longer)), (true, true));
+    longer.extend(more);
+    let sent = ask(&lab, &longer);
+    assert_eq!(is_told(&sent), (true, true));
+    assert_eq!(sent.matches("look again").count(), 1, "{sent}");
+    assert!(!ask(&lab, &messages[..1]).contains("look again"), "its history was dropped");
+    assert_eq!(lab.chat(&[("x-session-id", "t")], question("hi")).status, 200);
+    let sent = lab.mock.requests();
+    assert!(String::from_utf8_lossy(&sent.last().unwrap().body).contains("and not yet told"));
+}

@@ -18,16 +18,19 @@ pub struct RedisList {
 }
 
 /// Reads what is there and adds the new entry in one go, so that of two checks at once one sees the other; nothing is
-/// added when nobody waits for it any longer. The server's time comes first in the answer.
+/// added when nobody waits for it any longer. The entry of a session goes into its tenant's history, the second key, as
+/// well. The server's time comes first in the answer.
 const EXCHANGE: &str = "
 local time = redis.call('TIME')
 local now, last = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(ARGV[4])
 local said = string.format('%.0f', now)
 if last > 0 and now > last then return { said } end
 local earlier = redis.call('LRANGE', KEYS[1], 0, ARGV[2] - 1)
-redis.call('LPUSH', KEYS[1], ARGV[1])
-redis.call('LTRIM', KEYS[1], 0, ARGV[2] - 1)
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
+for _, key in ipairs(KEYS) do
+  redis.call('LPUSH', key, ARGV[1])
+  redis.call('LTRIM', key, 0, ARGV[2] - 1)
+  redis.call('PEXPIRE', key, ARGV[3])
+end
 table.insert(earlier, 1, said)
 return earlier";
 
@@ -37,9 +40,12 @@ impl RedisList {
     }
 
     async fn ask(&self, key: Key<'_>, entry: Entry<'_>) -> Result<Vec<Neighbour>, HistoryError> {
-        let name = format!("loop:list:{}:{}", tag(key.tenant), tag(key.session));
+        let name = |session: &str| format!("loop:list:{}:{}", tag(key.tenant), tag(session));
         let (now, ttl) = (now_millis(), u64::try_from(self.limits.ttl.as_millis()).unwrap_or(u64::MAX));
-        let mut call = self.script.key(name);
+        let mut call = self.script.key(name(key.session));
+        if !key.session.is_empty() {
+            call.key(name(""));
+        }
         call.arg(packed(entry, now)).arg(self.limits.size.max(1)).arg(ttl.min(u64::from(u32::MAX)));
         let asked = clock::now();
         call.arg(self.clock.until(self.limits.timeout));

@@ -1,7 +1,7 @@
 //! A history in this process.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loopbreaker::similarity;
 use lru::LruCache;
@@ -23,12 +23,12 @@ struct Kept {
     bytes: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Remembered {
     id: u64,
     at: u64,
-    vector: Box<[f32]>,
-    prompt: Option<Box<str>>,
+    vector: Arc<[f32]>,
+    prompt: Option<Arc<str>>,
 }
 
 impl MemoryHistory {
@@ -39,26 +39,39 @@ impl MemoryHistory {
     }
 
     fn exchange_at(&self, key: Key<'_>, entry: Entry<'_>, now: u64) -> Vec<Neighbour> {
-        let session = self.keyed.pair(key.tenant, key.session);
-        let ttl = u64::try_from(self.limits.ttl.as_millis()).unwrap_or(u64::MAX);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut entries = kept.sessions.pop(&session).unwrap_or_default();
-        kept.bytes -= bytes_of(&entries);
-        entries.retain(|entry| now.saturating_sub(entry.at) < ttl);
-        let neighbours = entries.iter().rev().map(|earlier| earlier.seen_from(entry.vector)).collect();
-        while entries.len() >= self.limits.size.max(1) {
-            entries.pop_front();
-        }
         let (id, vector, prompt) = (entry.id, entry.vector.into(), entry.prompt.map(Into::into));
-        entries.push_back(Remembered { id, at: now, vector, prompt });
-        kept.bytes += bytes_of(&entries);
-        kept.sessions.put(session, entries);
+        let new = Remembered { id, at: now, vector, prompt };
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if !key.session.is_empty() {
+            // What a session says is part of its tenant's history as well.
+            kept.push(self.keyed.pair(key.tenant, ""), new.clone(), &self.limits);
+        }
+        let earlier = kept.push(self.keyed.pair(key.tenant, key.session), new, &self.limits);
         while kept.bytes > self.limits.max_bytes
             && let Some((_, gone)) = kept.sessions.pop_lru()
         {
             kept.bytes -= bytes_of(&gone);
         }
-        neighbours
+        drop(kept);
+        earlier.iter().rev().map(|earlier| earlier.seen_from(entry.vector)).collect()
+    }
+}
+
+impl Kept {
+    /// Adds an entry; gives those that were there before, oldest first.
+    fn push(&mut self, session: u128, new: Remembered, limits: &HistoryLimits) -> Vec<Remembered> {
+        let ttl = u64::try_from(limits.ttl.as_millis()).unwrap_or(u64::MAX);
+        let mut entries = self.sessions.pop(&session).unwrap_or_default();
+        self.bytes -= bytes_of(&entries);
+        entries.retain(|entry| new.at.saturating_sub(entry.at) < ttl);
+        let earlier = entries.iter().cloned().collect();
+        while entries.len() >= limits.size.max(1) {
+            entries.pop_front();
+        }
+        entries.push_back(new);
+        self.bytes += bytes_of(&entries);
+        self.sessions.put(session, entries);
+        earlier
     }
 }
 

@@ -32,7 +32,8 @@ const INDEX: &str = "loop:embeddings";
 const SPARE: usize = 32;
 
 /// Searches, adds and clears away in one go, so that of two checks at once one sees the other. Which entries are the
-/// newest is told by the time in their keys. Nothing is added when nobody waits for it any longer. The first number of
+/// newest is told by the time in their keys. Where a whole tenant is asked about, entries of its sessions are found that
+/// only these clear away. Nothing is added when nobody waits for it any longer. The first number of
 /// the answer is 0, and 1 when the search failed; then comes the server's time, or why it failed.
 const EXCHANGE: &str = "
 local size, ttl, last = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[10])
@@ -64,11 +65,15 @@ local key = KEYS[1] .. now[1] .. string.format('%06d', tonumber(now[2])) .. '-' 
 redis.call('HSET', key, 'tenant_id', ARGV[3], 'session_id', ARGV[4], 'vec', ARGV[2])
 if ARGV[9] ~= '' then redis.call('HSET', key, 'prompt', ARGV[9]) end
 redis.call('PEXPIRE', key, ttl)
+local own = 0
 for at, entry in ipairs(entries) do
   if at <= size then
     table.insert(answer, { entry.unique, entry.distance, entry.prompt })
   end
-  if at >= size then redis.call('DEL', entry.key) end
+  if string.sub(entry.key, 1, #KEYS[1]) == KEYS[1] then
+    own = own + 1
+    if own >= size then redis.call('DEL', entry.key) end
+  end
 end
 return answer";
 
@@ -83,11 +88,13 @@ impl RedisStack {
         let inner = &self.inner;
         let (tenant, session) = (tag(key.tenant), tag(key.session));
         let nearest = inner.limits.size.max(1) + SPARE;
-        let query = format!(
-            "(@tenant_id:{{{}}} @session_id:{{{}}})=>[KNN {nearest} @vec $q AS distance]",
-            quoted(&tenant),
-            quoted(&session)
-        );
+        // Without a session it is the history of the whole tenant: the newest of the nearest.
+        let of_session = match key.session {
+            "" => String::new(),
+            _ => format!(" @session_id:{{{}}}", quoted(&session)),
+        };
+        let query =
+            format!("(@tenant_id:{{{}}}{of_session})=>[KNN {nearest} @vec $q AS distance]", quoted(&tenant));
         let blob: Vec<u8> = entry.vector.iter().flat_map(|value| value.to_le_bytes()).collect();
         let ttl = u64::try_from(inner.limits.ttl.as_millis()).unwrap_or(u64::MAX).min(u64::from(u32::MAX));
         let mut call = inner.script.key(format!("loop:{tenant}:{session}:"));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use loopbreaker_telemetry::mask;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
@@ -116,8 +117,9 @@ impl Inner {
         let vector =
             vectors.first().ok_or_else(|| refused(&Refusal::Failed("no vector came back".to_owned())))?;
         let key = Key { tenant: &request.tenant_id, session: &request.session_id };
-        let kept = self.keep_prompts.then_some(prompt.as_ref());
-        let entry = Entry { id: self.unique(), vector, prompt: kept };
+        // Masked before it is cut: half a credential is no longer known for one.
+        let kept = self.keep_prompts.then(|| excerpt(&mask(&request.prompt)));
+        let entry = Entry { id: self.unique(), vector, prompt: kept.as_deref() };
         let neighbours = self.store.exchange(key, entry).await.map_err(|error| store_failed(&error))?;
         Ok((how, self.answer(neighbours)))
     }
@@ -129,8 +131,10 @@ impl Inner {
         let nearest = similarities.iter().copied().enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b));
         let max_similarity = nearest.map_or(0.0, |(_, similarity)| similarity);
         let similar = similarities.iter().filter(|similarity| **similarity > self.threshold).count();
-        let prompt =
-            nearest.filter(|_| similar > 0).and_then(|(at, _)| neighbours.into_iter().nth(at)?.prompt);
+        // Another sidecar may have kept prompts in the same store.
+        let prompt = nearest
+            .filter(|_| similar > 0 && self.keep_prompts)
+            .and_then(|(at, _)| neighbours.into_iter().nth(at)?.prompt);
         CheckLoopResponse {
             loop_detected: similar > 0,
             max_similarity,

@@ -160,6 +160,38 @@ async fn the_similar_prompt_is_told_where_prompts_are_kept() {
 }
 
 #[tokio::test]
+async fn a_sidecar_that_keeps_no_prompts_tells_none_that_another_one_kept() {
+    let plain = Redis::plain();
+    let ((_one, keeping), (_other, silent)) = (folder(), folder());
+    let keeping = Sidecar::start(&keeping, &[("REDIS_URL", &plain.list()), ("LOOP_KEEP_PROMPTS", "true")]);
+    let silent = Sidecar::start(&silent, &[("REDIS_URL", &plain.list())]);
+    check(&keeping, "acme", PARAPHRASES[0]).await.unwrap();
+    let told = check(&silent, "acme", PARAPHRASES[0]).await.unwrap();
+    assert_eq!((told.loop_detected, told.similar_prompt.as_str()), (true, ""));
+    assert_eq!(check(&keeping, "acme", PARAPHRASES[0]).await.unwrap().similar_prompt, PARAPHRASES[0]);
+}
+
+#[tokio::test]
+async fn prompts_are_kept_without_credentials() {
+    let (_folder, socket) = folder();
+    let sidecar = Sidecar::start(&socket, &[("LOOP_KEEP_PROMPTS", "true")]);
+    let prompt = "log in with the key sk-ABCDEFGHIJKLMNOPQRSTUVWX1234567890abcd and list the files";
+    check(&sidecar, "acme", prompt).await.unwrap();
+    let second = check(&sidecar, "acme", prompt).await.unwrap();
+    assert_eq!(second.similar_prompt, "log in with the key sk-*** and list the files");
+}
+
+#[tokio::test]
+async fn without_a_session_a_prompt_is_compared_with_those_of_all_sessions() {
+    let (_folder, socket) = folder();
+    let sidecar = Sidecar::start(&socket, &[]);
+    let of_session = CheckLoopRequest { session_id: "s".to_owned(), ..request("acme", PARAPHRASES[0]) };
+    sidecar.client().check_loop(of_session).await.unwrap();
+    assert!(check(&sidecar, "acme", PARAPHRASES[0]).await.unwrap().loop_detected);
+    assert!(!check(&sidecar, "other", PARAPHRASES[0]).await.unwrap().loop_detected);
+}
+
+#[tokio::test]
 async fn the_threshold_and_the_history_are_those_of_the_environment() {
     let (_folder, socket) = folder();
     let sidecar =

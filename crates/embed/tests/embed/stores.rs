@@ -119,7 +119,33 @@ async fn tenants_and_sessions_never_see_each_other() {
         }
         for (id, (tenant, session)) in keys.into_iter().enumerate() {
             let neighbours = ask(scene.store.as_ref(), tenant, session, 100, &at_distance(0.0)).await;
-            assert_eq!(ids(&neighbours), [id as u64], "{}: {tenant:?} {session:?}", scene.name);
+            // Without a session it is the history of the tenant, and that of its sessions is part of it.
+            let is_seen = |(of, session_of): (&str, &str)| {
+                of == tenant && (session.is_empty() || session_of == session)
+            };
+            let seen: Vec<_> =
+                (0..keys.len()).rev().filter(|at| is_seen(keys[*at])).map(|at| at as u64).collect();
+            assert!(seen.contains(&(id as u64)));
+            assert_eq!(ids(&neighbours), seen, "{}: {tenant:?} {session:?}", scene.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_is_compared_with_what_all_its_sessions_said_and_a_session_with_its_own() {
+    for scene in scenes(HistoryLimits::default()).await {
+        let store = scene.store.as_ref();
+        for id in 1..=4 {
+            ask(store, "a", &format!("s{id}"), id, &at_distance(0.1)).await;
+        }
+        assert_eq!(ids(&ask(store, "a", "", 5, &at_distance(0.0)).await), [4, 3, 2, 1], "{}", scene.name);
+        assert_eq!(ids(&ask(store, "a", "", 6, &at_distance(0.0)).await), [5, 4, 3, 2, 1], "{}", scene.name);
+        assert_eq!(ids(&ask(store, "a", "s1", 7, &at_distance(0.0)).await), [1], "{}", scene.name);
+        assert_eq!(ids(&ask(store, "a", "", 8, &at_distance(0.0)).await), [7, 6, 5, 4, 3], "{}", scene.name);
+        for (id, seen) in [(1, vec![7, 1]), (2, vec![2]), (3, vec![3]), (4, vec![4])] {
+            let session = format!("s{id}");
+            let neighbours = ask(store, "a", &session, 100 + id, &at_distance(0.0)).await;
+            assert_eq!(ids(&neighbours), seen, "{}: nobody else clears it away", scene.name);
         }
     }
 }

@@ -3,8 +3,10 @@
 use super::{Session, Store};
 use crate::database::{Param, Row, values};
 use crate::error::Stored;
-use crate::hitl::{Order, Pause};
+use crate::hitl::{Order, Pause, Standing};
 use loopbreaker::Wasted;
+use serde::Deserialize;
+use serde_json::json;
 
 pub(super) const SELECT: &str =
     "SELECT s.id, s.tenant, t.name, s.name, s.provisional, s.level, s.ended, s.entropy,
@@ -186,10 +188,49 @@ impl Store {
         Ok(rows.into_iter().filter_map(parsed).collect())
     }
 
+    /// An order that a gateway has put into a request stays as long as its session, with the place in the transcript at
+    /// which it was put in; says whether nobody had handed it out before.
+    pub(crate) fn keep_told(&mut self, order: i64, told: &Order, anchor: Option<u128>) -> Stored<bool> {
+        let body =
+            json!({ "told": told, "anchor": anchor.map(|anchor| format!("{anchor:032x}")) }).to_string();
+        let sql = "UPDATE orders SET body = ?2 WHERE id = ?1 AND body LIKE '{\"order\"%'";
+        self.execute(sql, values![order, &body]).map(|changed| changed > 0)
+    }
+
+    /// What is put into the requests of sessions, with the place at which it was put in first, where it was: the newest
+    /// ones, in the order in which they were given.
+    pub(crate) fn standing_orders(&mut self) -> Stored<Vec<Standing>> {
+        let read = |row: &Row| Ok((row.int(0)?, row.text(1)?));
+        let sql = "SELECT session, body FROM orders ORDER BY id DESC LIMIT 20000";
+        let mut found = Vec::new();
+        for (session, body) in self.all(sql, &[], read)?.into_iter().rev() {
+            let Some((order, anchor)) = standing(&body) else { continue };
+            if let Some(session) = self.session_of(session)? {
+                found.push(Standing { tenant: session.tenant_name, session_id: session.name, order, anchor });
+            }
+        }
+        Ok(found)
+    }
+
     /// Takes an order away; says whether it was there, for another process may have handed it out.
     pub(crate) fn remove_order(&mut self, order: i64) -> Stored<bool> {
         self.execute("DELETE FROM orders WHERE id = ?1", values![order]).map(|gone| gone > 0)
     }
+}
+
+/// An order that is for the model, from how it is kept.
+fn standing(body: &str) -> Option<(Order, Option<u128>)> {
+    #[derive(Deserialize)]
+    struct Told {
+        told: Order,
+        anchor: Option<String>,
+    }
+    let (order, anchor) = match serde_json::from_str::<Told>(body) {
+        Ok(Told { told, anchor }) => (told, anchor.and_then(|hex| u128::from_str_radix(&hex, 16).ok())),
+        Err(_) => (serde_json::from_str(body).ok()?, None),
+    };
+    let is_for_the_model = matches!(order, Order::Inject { .. } | Order::Rewrite { content: Some(_), .. });
+    is_for_the_model.then_some((order, anchor))
 }
 
 pub(super) fn session_row(row: &Row) -> Stored<Session> {

@@ -106,7 +106,7 @@ fn a_finding_names_its_steps_as_the_session_counts_them() {
     let found = &findings(&server)[0];
     assert_eq!((&found["onset"], &found["step"], &found["count"]), (&json!(2), &json!(4), &json!(3)));
     assert!(found["message"].as_str().unwrap().ends_with("(steps 2, 3, 4)"), "{found}");
-    assert_eq!(found["identity"].as_str().unwrap().len(), 32);
+    assert_eq!(found["identity"].as_str().unwrap().len(), 64);
     let (_, steps) = server.get("/sessions/run/steps");
     assert_eq!(found["evidence"][0], steps["steps"][1]["log"]["meta"]["trace_id"]);
 }

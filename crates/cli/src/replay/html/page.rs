@@ -4,6 +4,8 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use loopbreaker_telemetry::mask;
+
 use super::escape::Escaped;
 use super::run;
 use crate::number::{counted, dollars, grouped, percent};
@@ -66,7 +68,7 @@ fn write_headline<W: Write>(out: &mut W, totals: &Totals, inputs: &[PathBuf]) ->
         loops => format!("{} of {} looped", grouped(loops), counted(totals.runs, "run", "runs")),
     };
     writeln!(out, "<header class=\"top\"><p class=\"brand\">Loopbreaker replay</p><h1>{title}</h1>")?;
-    writeln!(out, "<p class=\"inputs\">{}</p>", Escaped(&names(inputs)))?;
+    writeln!(out, "<p class=\"inputs\">{}</p>", Escaped(&mask(&names(inputs))))?;
     out.write_all(b"<dl class=\"numbers\">\n")?;
     let wasted = &totals.wasted;
     number(out, "runs", &grouped(totals.runs), &format!("{} read", counted(totals.steps, "step", "steps")))?;

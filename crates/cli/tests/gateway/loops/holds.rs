@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::lab::{Lab, until};
+use crate::lab::{Bench, Lab, until};
 use crate::talk::question;
 use crate::wire::{Reply, Wire, request};
 
@@ -282,4 +282,38 @@ fn a_session_that_a_policy_paused_and_nobody_decided_about_goes_on_when_it_does_
     let changed = crate::talk::Chat::new("fix it").again(4).user("look into the other folder instead");
     let reply = lab.chat(&session, changed.body());
     assert_eq!(reply.status, 200, "no operator has refused it: {}", reply.text());
+}
+
+#[test]
+fn calls_that_one_pause_held_reach_the_provider_in_the_order_in_which_they_came() {
+    let lab = Bench::new().config("pause: { hold: 30s }").start();
+    for round in 0..4 {
+        let session = format!("s{round}");
+        let ask = |text: &str| {
+            let mut wire = lab.wire();
+            let headers = [("x-session-id", session.as_str())];
+            wire.send(&request("POST", "/v1/chat/completions", &headers, question(text).as_bytes()));
+            wire
+        };
+        assert_eq!(ask("begin").reply().status, 200);
+        assert_eq!(lab.post(&format!("/api/v1/sessions/{session}/pause"), &[], "{}").status, 200);
+        let before = lab.sent();
+        let mut wires = Vec::new();
+        for call in 0..6 {
+            wires.push(ask(&format!("call {call} of {round}")));
+            until("it is held", || lab.metric("loopbreaker_held") == f64::from(call + 1));
+        }
+        // One that has gone keeps nobody.
+        drop(wires.remove(2));
+        until("it is gone", || lab.metric("loopbreaker_held") == 5.0);
+        assert_eq!(lab.post(&format!("/api/v1/sessions/{session}/resume"), &[], "{}").status, 200);
+        assert!(wires.iter_mut().all(|wire| wire.reply().status == 200));
+        let sent: Vec<String> = lab.mock.requests()[before..]
+            .iter()
+            .map(|sent| String::from_utf8_lossy(&sent.body).into_owned())
+            .collect();
+        let expected = [0, 1, 3, 4, 5].map(|call| format!("call {call} of {round}"));
+        let in_order = sent.iter().zip(&expected).all(|(sent, expected)| sent.contains(expected));
+        assert!(sent.len() == 5 && in_order, "{sent:#?}");
+    }
 }
