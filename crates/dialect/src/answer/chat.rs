@@ -14,8 +14,10 @@ pub(crate) struct Chunk<'a> {
     pub(crate) model: Option<Json<'a>>,
     pub(crate) created: Option<Json<'a>>,
     pub(crate) choices: Option<Choices<'a>>,
-    /// Whether it reports what was used, and what that is; `None` where the report makes no sense.
-    pub(crate) usage: Option<Option<Usage>>,
+    /// Whether it reports what was used.
+    pub(crate) reports_usage: bool,
+    /// What that is; `None` also where the report makes no sense.
+    usage: Option<Usage>,
     /// Bytes without a meaning that hide how long a chunk is.
     pub(crate) obfuscation: Option<Json<'a>>,
 }
@@ -90,8 +92,8 @@ impl<'a> Chunk<'a> {
                         return Ok(());
                     }
                     "usage" => {
-                        chunk.usage =
-                            if cursor.is_null()? { None } else { Some(Usage::openai_here(cursor)?) };
+                        chunk.reports_usage = !cursor.is_null()?;
+                        chunk.usage = if chunk.reports_usage { Usage::openai_here(cursor)? } else { None };
                         return Ok(());
                     }
                     _ => return cursor.skip().map(drop),
@@ -107,7 +109,7 @@ impl<'a> Chunk<'a> {
     /// The words of a chunk that has nothing but words of the first choice, and whether they are thought.
     pub(crate) fn only_words(&self) -> Option<(Json<'a>, bool)> {
         let choices = self.choices.as_ref()?;
-        let choice = choices.first.as_ref().filter(|_| choices.others.is_empty() && self.usage.is_none())?;
+        let choice = choices.first.as_ref().filter(|_| choices.others.is_empty() && !self.reports_usage)?;
         if choice.index > 0 || choice.finish_reason.is_some() {
             return None;
         }
@@ -123,7 +125,7 @@ impl<'a> Chunk<'a> {
 
     pub(crate) fn read(&self, scribe: &mut Scribe, indices: &mut Indices) {
         scribe.identify(self.id, self.model);
-        if let Some(usage) = self.usage.flatten() {
+        if let Some(usage) = self.usage {
             scribe.answer.usage = Some(usage);
         }
         if let Some(choices) = &self.choices {

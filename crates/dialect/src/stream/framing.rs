@@ -119,11 +119,10 @@ pub(crate) fn end_in(bytes: &[u8]) -> Option<usize> {
         match behind {
             // The first half of one line end.
             [b'\n', ..] if bytes.get(at) == Some(&b'\r') => None,
-            [b'\n', ..] => Some(at + 2),
             [b'\r', b'\n', ..] => Some(at + 3),
             // Of another CR, which ends a line by itself already. Behind LF it may be the first half of one.
             [b'\r'] if bytes.get(at) == Some(&b'\n') => None,
-            [b'\r', ..] => Some(at + 2),
+            [b'\n' | b'\r', ..] => Some(at + 2),
             _ => None,
         }
     })
@@ -134,10 +133,9 @@ pub(crate) fn end_behind(held: &[u8], bytes: &[u8]) -> Option<usize> {
     // Of what is held, the last two bytes can be the beginning of a blank line.
     let last = held.get(held.len().saturating_sub(2)..).unwrap_or_default();
     let in_seam = match (last, bytes) {
-        ([b'\n', b'\r'], [b'\n', ..]) => Some(1),
+        ([b'\n', b'\r'] | [.., b'\n'], [b'\n', ..]) => Some(1),
         // It was a blank line already.
         ([b'\n', b'\r'], [_, ..]) => Some(0),
-        ([.., b'\n'], [b'\n', ..]) => Some(1),
         ([.., b'\n' | b'\r'], [b'\r', b'\n', ..]) => Some(2),
         ([.., b'\r'], [b'\r', ..]) | ([.., b'\n'], [b'\r', _, ..]) => Some(1),
         _ => None,
@@ -218,7 +216,7 @@ mod tests {
         let whole = events(&[stream]);
         let data: Vec<_> = whole
             .iter()
-            .map(|(event, _)| with_data(event.as_ref().unwrap().as_bytes(), |data| data.to_vec()))
+            .map(|(event, _)| with_data(event.as_ref().unwrap().as_bytes(), <[u8]>::to_vec))
             .collect();
         assert_eq!(data, [Some(b"a\nb".to_vec()), Some(b"c".to_vec()), None]);
         for at in 0..=stream.len() {

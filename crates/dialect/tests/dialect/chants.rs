@@ -209,7 +209,7 @@ fn read_when_cut(dialect: Dialect, stream: &str) -> (loopbreaker_dialect::Answer
 }
 
 fn events(all: &[&str]) -> String {
-    all.iter().map(|data| format!("data: {data}\n\n")).collect()
+    all.iter().flat_map(|data| ["data: ", data, "\n\n"]).collect()
 }
 
 /// The events of calls that have ended, whoever runs them.
