@@ -26,6 +26,8 @@ pub(crate) struct Function<'a> {
     pub(crate) name: Option<Json<'a>>,
     pub(crate) args: Option<Json<'a>>,
     response: Option<Json<'a>>,
+    /// Whether its arguments come a piece at a time.
+    pub(crate) comes_in_pieces: bool,
 }
 
 impl<'a> Function<'a> {
@@ -36,6 +38,9 @@ impl<'a> Function<'a> {
             "name" => function.name = Some(value),
             "args" => function.args = Some(value),
             "response" => function.response = Some(value),
+            "partialArgs" | "partial_args" | "willContinue" | "will_continue" => {
+                function.comes_in_pieces = true;
+            }
             _ => {}
         });
         members.ok().map(|()| function)

@@ -50,6 +50,8 @@ pub struct Cut {
     pub keep: usize,
     /// What was repeated.
     pub chant: Chant,
+    /// Whether the stream can end there. Where it cannot, inside of a call above all, the chant is only to be told of.
+    pub can_end: bool,
 }
 
 /// What a dialect's stream is remembered by.
@@ -78,8 +80,8 @@ impl StreamReader {
         }
     }
 
-    /// Takes one frame of any size, wherever it was cut. With a [`Cut`], the stream is to be ended there with
-    /// [`closing`](Self::closing).
+    /// Takes one frame of any size, wherever it was cut. With a [`Cut`] that can end, the stream is to be ended there
+    /// with [`closing`](Self::closing); with any other it is to [`go_on`](Self::go_on).
     pub fn feed(&mut self, frame: &[u8]) -> Option<Cut> {
         if self.cut {
             return None;
@@ -91,7 +93,7 @@ impl StreamReader {
                 Some(data) => voice.hear(data, scribe),
                 None => *skipped += 1,
             }
-            found = scribe.watch.as_mut().and_then(Watch::heard).map(|chant| Cut { keep, chant });
+            found = scribe.heard().map(|(chant, can_end)| Cut { keep, chant, can_end });
             found.is_none()
         });
         self.cut = found.is_some();

@@ -128,11 +128,12 @@ impl Passing {
             Watch::Stream(stream) => {
                 let decoded = stream.decoder.as_mut().map(|decoder| decoder.feed(&piece));
                 let frame = decoded.as_deref().unwrap_or(&piece);
-                // What is compressed can only be cut where the compression allows it, so it is only told of.
+                // What is compressed can only be cut where the compression allows it, and nothing inside of a call: that is
+                // only told of.
                 let Some(cut) = stream.reader.feed(frame) else {
                     return filtered(stream.filter.as_mut(), piece);
                 };
-                if stream.decoder.is_some() || !stream.cut {
+                if stream.decoder.is_some() || !stream.cut || !cut.can_end {
                     stream.reader.go_on(frame.get(cut.keep..).unwrap_or_default());
                     self.chant.get_or_insert(cut.chant);
                     return filtered(stream.filter.as_mut(), piece);

@@ -138,7 +138,7 @@ impl Choice<'_> {
     fn tell(&self, scribe: &mut Scribe, indices: &mut Indices) {
         if self.index > 0 {
             // Only the first choice is followed, and a stream with several is not cut: all would have to end.
-            scribe.stop_watching();
+            scribe.leave_whole();
             let delta = self.delta.iter();
             let words = delta.flat_map(|delta| [delta.content, delta.reasoning_content, delta.tool_calls]);
             words.flatten().for_each(|text| scribe.murmured(text));
@@ -185,6 +185,8 @@ impl CallDelta<'_> {
         let function = self.function.or(self.custom).unwrap_or_default();
         let known = indices.find(self.index, self.id, scribe);
         let call = known.unwrap_or_else(|| {
+            // Nothing tells where its arguments end, and a call without that is worse than a chant.
+            scribe.leave_whole();
             let call = scribe.call(self.id, function.name);
             if call != usize::MAX {
                 indices.0.push((self.index, call));

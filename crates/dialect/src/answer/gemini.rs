@@ -79,7 +79,7 @@ fn each_candidate(candidates: Json<'_>, scribe: &mut Scribe) -> Option<()> {
         let parts = candidate.content.and_then(|content| content.parts);
         if candidate.index.unwrap_or_default() > 0 {
             // Only the first candidate is followed, and a stream with several is not cut: all would have to end.
-            scribe.stop_watching();
+            scribe.leave_whole();
             if let Some(parts) = parts {
                 scribe.murmured(parts);
             }
@@ -95,6 +95,10 @@ fn each_candidate(candidates: Json<'_>, scribe: &mut Scribe) -> Option<()> {
 
 fn read_part(part: gemini::Part<'_>, scribe: &mut Scribe) {
     if let Some(function) = part.function_call {
+        if function.comes_in_pieces {
+            // Where the last of them is, is not known before the next.
+            scribe.leave_whole();
+        }
         let call = scribe.call(function.id, function.name);
         if let Some(args) = function.args {
             scribe.arguments(call, args);

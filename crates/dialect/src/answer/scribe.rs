@@ -1,5 +1,7 @@
 //! Writes an answer down while it comes.
 
+use loopbreaker::Chant;
+
 use super::{Answer, Call};
 use crate::json::{Json, push_unescaped, string};
 use crate::stream::Watch;
@@ -10,6 +12,10 @@ pub(crate) struct Scribe {
     pub(crate) answer: Answer,
     /// Listens for a chant, in a stream that is watched.
     pub(crate) watch: Option<Watch>,
+    /// Whether something is under way whose end must come from the provider: a call, above all.
+    pub(crate) is_under_way: bool,
+    /// Whether no end of ours would fit any more.
+    has_no_end: bool,
     /// Bytes of all calls so far.
     call_bytes: usize,
     /// Where strings with escapes are decoded.
@@ -85,15 +91,30 @@ impl Scribe {
         self.answer.text_bytes += text.get().len() as u64;
     }
 
-    /// From here on the stream is not cut any more.
-    pub(crate) fn stop_watching(&mut self) {
-        self.watch = None;
+    /// From here on no end of ours would fit: a chant is only told of.
+    pub(crate) fn leave_whole(&mut self) {
+        self.has_no_end = true;
+    }
+
+    /// Whether the stream may be cut some time.
+    pub(crate) fn may_be_cut(&self) -> bool {
+        self.watch.is_some() && !self.has_no_end
+    }
+
+    /// The chant that was heard, if any, and whether the stream may end here.
+    pub(crate) fn heard(&mut self) -> Option<(Chant, bool)> {
+        let chant = self.watch.as_mut()?.heard()?;
+        Some((chant, !self.is_under_way && !self.has_no_end))
+    }
+
+    /// A call, whoever runs it: what was said before and what is said behind it are two texts.
+    pub(crate) fn begin_anew(&mut self) {
+        self.watch.iter_mut().for_each(Watch::begin_anew);
     }
 
     /// Begins a call, and returns its place for [`Self::arguments`].
     pub(crate) fn call(&mut self, id: Option<Json<'_>>, tool: Option<Json<'_>>) -> usize {
-        // A call without the end of its arguments is worse than a chant.
-        self.stop_watching();
+        self.begin_anew();
         let text = |value: Option<Json<'_>>| value.and_then(string).unwrap_or_default().into_owned();
         let call = Call { id: text(id), tool: text(tool), args: String::new() };
         self.call_bytes += call.id.len() + call.tool.len();

@@ -79,12 +79,19 @@ impl Stream {
                 }
             }
             "content_block_start" => {
+                if scribe.is_under_way {
+                    // A call that has not ended, and more behind it.
+                    scribe.leave_whole();
+                }
                 self.open = event.index;
                 if let Some(block) = &event.content_block {
                     self.begin(block, scribe);
                 }
             }
-            "content_block_stop" => (self.open, self.call) = (None, None),
+            "content_block_stop" => {
+                (self.open, self.call) = (None, None);
+                scribe.is_under_way = false;
+            }
             "message_start" => {
                 if let Some(message) = &event.message {
                     scribe.identify(message.id, message.model);
@@ -119,8 +126,12 @@ impl Stream {
                     scribe.arguments(call, input);
                 }
                 self.call = Some(call);
+                scribe.is_under_way = true;
             }
-            kind if kind.ends_with("tool_use") => scribe.stop_watching(),
+            kind if kind.ends_with("tool_use") => {
+                scribe.begin_anew();
+                scribe.is_under_way = true;
+            }
             _ => {
                 if let Some(text) = block.text {
                     scribe.said(text);
@@ -138,8 +149,11 @@ impl Stream {
         // The real count would have come with the end. A token has about four bytes.
         let seen = answer.usage.unwrap_or_default().output;
         let output = seen.max(answer.text_bytes.div_ceil(4));
+        // What was called before is whole, and is to be run: a client that believes otherwise would send it back without
+        // its result.
+        let reason = if answer.calls.is_empty() { "end_turn" } else { "tool_use" };
         let delta = format!(
-            r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn","stop_sequence":null}},"usage":{{"output_tokens":{output}}}}}"#
+            r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}","stop_sequence":null}},"usage":{{"output_tokens":{output}}}}}"#
         );
         events.extend(["event: message_delta\ndata: ", &delta, "\n\n"]);
         events.push_str("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");

@@ -108,7 +108,7 @@ impl Stream {
             }
             (_, Some(delta)) => {
                 // A refusal, or the arguments of a call, which are counted with the item that they are part of.
-                scribe.stop_watching();
+                scribe.is_under_way = true;
                 if kind == "response.refusal.delta" {
                     scribe.said(delta);
                 }
@@ -124,7 +124,7 @@ impl Stream {
                 if let Some(response) = event.response {
                     read_response(response, scribe);
                     self.keep(response.get(), scribe);
-                    self.response = scribe.watch.is_some().then(|| response.get().to_owned());
+                    self.response = scribe.may_be_cut().then(|| response.get().to_owned());
                 }
             }
             "response.output_item.added" => {
@@ -161,9 +161,14 @@ impl Stream {
         let Ok(item) = serde_json::from_str::<Item<'_>>(item.get()) else { return };
         let text = |value: Option<Json<'_>>| value.and_then(Json::inside).unwrap_or_default().to_owned();
         let (id, kind) = (text(item.id), text(item.kind));
-        if !matches!(kind.as_str(), "message" | "reasoning") || self.open.is_some() {
-            // A call, whoever runs it, or several items at once: their end must come from the provider.
-            scribe.stop_watching();
+        if self.open.is_some() {
+            // Several items at once: their ends must come from the provider.
+            scribe.leave_whole();
+        }
+        if !matches!(kind.as_str(), "message" | "reasoning") {
+            // A call, whoever runs it.
+            scribe.begin_anew();
+            scribe.is_under_way = true;
         }
         self.open = Some(OpenItem { id, kind, index, parts: Vec::new() });
     }
@@ -188,14 +193,14 @@ impl Stream {
 
     /// Takes the words of a part, which are kept while they may be needed for a valid end.
     fn write(&mut self, kind: PartKind, index: u64, inside: &str, scribe: &mut Scribe) {
-        if scribe.watch.is_some() {
+        if scribe.may_be_cut() {
             self.keep(inside, scribe);
             let parts = self.open.iter_mut().flat_map(|item| &mut item.parts).rev();
             let mut open = parts.filter(|part| part.is_open && part.kind == kind && part.index == index);
             match open.next() {
                 Some(part) => push_unescaped(inside, &mut part.text),
                 // Words of nothing that has begun: no end of ours would fit.
-                None => scribe.stop_watching(),
+                None => scribe.is_under_way = true,
             }
         }
         scribe.words(inside, kind != PartKind::Said);
@@ -203,11 +208,12 @@ impl Stream {
 
     fn end(&mut self, item: Json<'_>, scribe: &mut Scribe) {
         self.open = None;
+        scribe.is_under_way = false;
         if let Ok(item) = serde_json::from_str::<Item<'_>>(item.get()) {
             item.read_call(scribe);
         }
         self.keep(item.get(), scribe);
-        if scribe.watch.is_some() {
+        if scribe.may_be_cut() {
             self.done.push(item.get().to_owned());
         }
     }
@@ -216,9 +222,9 @@ impl Stream {
     fn keep(&mut self, text: &str, scribe: &mut Scribe) {
         self.kept += text.len();
         if self.kept > MAX_KEPT {
-            scribe.stop_watching();
+            scribe.leave_whole();
         }
-        if scribe.watch.is_none() {
+        if !scribe.may_be_cut() {
             (self.response, self.done, self.open) = (None, Vec::new(), None);
         }
     }

@@ -17,6 +17,11 @@ impl Watch {
         self.found = self.found.take().or(found);
     }
 
+    /// What was said and thought so far is over.
+    pub(crate) fn begin_anew(&mut self) {
+        (self.said, self.thought) = Default::default();
+    }
+
     /// The chant that was heard, if any.
     pub(crate) fn heard(&mut self) -> Option<Chant> {
         self.found.take()

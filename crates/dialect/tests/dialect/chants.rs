@@ -59,6 +59,9 @@ fn cut(dialect: Dialect, stream: &str, frame: usize) -> Option<(usize, String)> 
     let mut passed = Vec::new();
     for piece in stream.as_bytes().chunks(frame) {
         if let Some(cut) = reader.feed(piece) {
+            if !cut.can_end {
+                return None;
+            }
             passed.extend_from_slice(&piece[..cut.keep]);
             let length = passed.len();
             let closing = String::from_utf8(reader.closing()).unwrap();
@@ -180,6 +183,132 @@ fn nothing_is_cut_once_calls_have_begun_or_when_nobody_listens() {
     for dialect in Dialect::ALL {
         let mut reader = StreamReader::new(dialect, false);
         assert_eq!(reader.feed(chant_stream(dialect).as_bytes()), None);
+    }
+}
+
+/// A stream in which this stands before the words that go round in circles.
+fn behind(dialect: Dialect, before: &str) -> String {
+    let stream = chant_stream(dialect);
+    let at = match dialect {
+        // Behind what opens the stream.
+        Dialect::Anthropic | Dialect::Responses => stream.find("\n\n").unwrap() + 2,
+        Dialect::Chat | Dialect::Gemini => 0,
+    };
+    [&stream[..at], before, &stream[at..]].concat()
+}
+
+/// The answer that a client reads when the stream is cut.
+fn read_when_cut(dialect: Dialect, stream: &str) -> (loopbreaker_dialect::Answer, String) {
+    let (length, closing) = cut(dialect, stream, 700).unwrap();
+    assert!(length < stream.len() / 2, "{dialect} was cut at {length} of {}", stream.len());
+    let mut client = StreamReader::new(dialect, false);
+    client.feed(&stream.as_bytes()[..length]);
+    client.feed(closing.as_bytes());
+    assert!(client.complete() && client.skipped() == 0, "{dialect}");
+    (client.finish(), closing)
+}
+
+fn events(all: &[&str]) -> String {
+    all.iter().fold(String::new(), |events, data| events + "data: " + data + "\n\n")
+}
+
+/// The events of calls that have ended, whoever runs them.
+fn ended_calls(dialect: Dialect) -> Vec<String> {
+    match dialect {
+        Dialect::Chat => vec![],
+        Dialect::Anthropic => ["tool_use", "server_tool_use"]
+            .map(|kind| {
+                events(&[
+                    &format!(r#"{{"type":"content_block_start","index":0,"content_block":{{"type":"{kind}","id":"c","name":"f","input":{{}}}}}}"#),
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}}"#,
+                    r#"{"type":"content_block_stop","index":0}"#,
+                ])
+            })
+            .into(),
+        Dialect::Responses => ["function_call", "web_search_call", "mcp_call"]
+            .map(|kind| {
+                let item = format!(r#"{{"id":"f","type":"{kind}","call_id":"c","name":"f","arguments":"{{\"a\":1}}","status":"completed"}}"#);
+                events(&[
+                    &format!(r#"{{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{item}}}"#),
+                    r#"{"type":"response.function_call_arguments.delta","sequence_number":2,"output_index":0,"delta":"{\"a\":1}"}"#,
+                    &format!(r#"{{"type":"response.output_item.done","sequence_number":3,"output_index":0,"item":{item}}}"#),
+                ])
+            })
+            .into(),
+        Dialect::Gemini => vec![events(&[
+            r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":1}}}],"role":"model"},"index":0}]}"#,
+        ])],
+    }
+}
+
+#[test]
+fn a_chant_behind_a_call_that_has_ended_is_cut_and_the_call_stays_whole() {
+    for dialect in Dialect::ALL {
+        for call in ended_calls(dialect) {
+            let (answer, closing) = read_when_cut(dialect, &behind(dialect, &call));
+            for call in &answer.calls {
+                assert_eq!((call.tool.as_str(), call.args.as_str()), ("f", r#"{"a":1}"#), "{dialect}");
+            }
+            if dialect == Dialect::Anthropic {
+                let reason = if answer.calls.is_empty() { "end_turn" } else { "tool_use" };
+                assert_eq!(answer.finish.as_deref(), Some(reason), "a call that nobody runs has no result");
+            }
+            if dialect == Dialect::Responses {
+                assert!(closing.contains(r#""output":[{"id":"f","type":"#), "{closing}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_chant_whose_end_must_come_from_the_provider_is_told_of() {
+    let chat = "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":\"}}]}}]}";
+    let second = r#"{"choices":[{"index":1,"delta":{"content":"fine"}}]}"#;
+    let block = r#"{"type":"content_block_start","index":7,"content_block":{"type":"tool_use","id":"c","name":"f","input":{}}}"#;
+    let item = r#"{"type":"response.output_item.added","output_index":7,"item":{"id":"f","type":"function_call","call_id":"c","name":"f","arguments":""}}"#;
+    let part = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}],"role":"model"},"index":0}]}"#;
+    for (dialect, before) in [
+        (Dialect::Chat, chat),
+        (Dialect::Chat, second),
+        (Dialect::Anthropic, block),
+        (Dialect::Responses, item),
+        (Dialect::Gemini, part),
+    ] {
+        let stream = behind(dialect, &events(&[before]));
+        let mut reader = StreamReader::new(dialect, true);
+        let found = reader.feed(stream.as_bytes()).unwrap();
+        assert!(!found.can_end && found.chant.copies >= 5, "{dialect}: {before}");
+        reader.go_on(&stream.as_bytes()[found.keep..]);
+        let mut deaf = StreamReader::new(dialect, false);
+        deaf.feed(stream.as_bytes());
+        assert_eq!(reader.finish(), deaf.finish(), "{dialect}: {before}");
+    }
+}
+
+#[test]
+fn words_between_one_call_and_the_next_are_a_text_of_their_own() {
+    for dialect in Dialect::ALL {
+        for call in ended_calls(dialect) {
+            let said = match dialect {
+                Dialect::Chat => String::new(),
+                Dialect::Anthropic => events(&[
+                    r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
+                    r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Let me look for more information on that."}}"#,
+                    r#"{"type":"content_block_stop","index":1}"#,
+                ]),
+                Dialect::Responses => events(&[
+                    r#"{"type":"response.output_item.added","output_index":1,"item":{"id":"m","type":"message","content":[]}}"#,
+                    r#"{"type":"response.content_part.added","content_index":0,"part":{"type":"output_text","text":""}}"#,
+                    r#"{"type":"response.output_text.delta","content_index":0,"delta":"Let me look for more information on that."}"#,
+                    r#"{"type":"response.output_item.done","output_index":1,"item":{"id":"m","type":"message","content":[]}}"#,
+                ]),
+                Dialect::Gemini => events(&[
+                    r#"{"candidates":[{"content":{"parts":[{"text":"Let me look for more information on that."}],"role":"model"},"index":0}]}"#,
+                ]),
+            };
+            let mut reader = StreamReader::new(dialect, true);
+            assert_eq!(reader.feed([said, call].concat().repeat(30).as_bytes()), None, "{dialect}");
+        }
     }
 }
 

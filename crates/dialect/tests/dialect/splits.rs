@@ -14,7 +14,7 @@ fn outcome(dialect: Dialect, stream: &[u8], ends: &[usize]) -> (Answer, bool, Op
     for end in ends.iter().copied().chain([stream.len()]) {
         let end = end.max(from);
         if let Some(found) = reader.feed(&stream[from..end]) {
-            cut = Some((from + found.keep, Cut { keep: 0, chant: found.chant }));
+            cut = Some((from + found.keep, Cut { keep: 0, ..found }));
         }
         from = end;
     }

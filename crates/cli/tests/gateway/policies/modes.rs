@@ -197,3 +197,23 @@ fn in_a_session_of_the_holdout_nothing_is_cut_and_equal_requests_are_only_counte
         .collect();
     assert!(lengths.iter().all(|copies| *copies >= 400), "{lengths:?}");
 }
+
+#[test]
+fn a_chant_behind_a_call_that_nobody_can_end_is_not_cut_but_told_of() {
+    let call = r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}]}"#;
+    let words = r#"{"content":"and again the very same words, "}"#;
+    let event = |delta: &str| {
+        let choice = [r#"data: {"choices":[{"index":0,"delta":"#, delta, "}]}\n\n"];
+        choice.concat()
+    };
+    let body = event(call) + &event(words).repeat(100) + "data: [DONE]\n\n";
+    let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let chunks = [&head[..], &crate::wire::chunk(body.as_bytes()), b"0\r\n\r\n"].concat();
+    let provider = crate::provider::Provider::answering(chunks);
+    let lab = crate::lab::Bench::new().upstream(provider.url()).start();
+    let reply = lab.chat(&[], r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"go"}]}"#);
+    assert_eq!(reply.text(), body);
+    assert_eq!(lab.logged(1)[0]["findings"][0]["kind"], "chant");
+    let told = r#"loopbreaker_findings_total{kind="chant",severity="loop",mode="enforce"}"#;
+    assert_eq!(lab.metric(told), 1.0);
+}
