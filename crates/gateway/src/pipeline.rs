@@ -371,7 +371,10 @@ impl Worker {
             }
             if editing.hinted.is_none() {
                 case.degraded.insert(Part::Hint);
-                case.verdict.action = case.verdict.action.min(Action::Warn);
+                if case.verdict.action == Action::Hint {
+                    // A throttle does what it does without words, too.
+                    case.verdict.action = Action::Warn;
+                }
             }
         }
         let asks = dialect == Dialect::Chat && case.facts.stream && !case.facts.include_usage;

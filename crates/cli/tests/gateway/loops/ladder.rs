@@ -264,3 +264,20 @@ fn a_loop_is_seen_whatever_workers_serve_it() {
     let lab = Bench::new().arg("--workers").arg("4").start();
     assert_eq!(climb(&lab, 1..=6).last().unwrap(), &(429, "reject".into()));
 }
+
+#[test]
+fn a_throttle_whose_hint_has_no_place_stays_a_throttle() {
+    let lab = Lab::new();
+    let signed = [("authorization", "AWS4-HMAC-SHA256 Credential=x"), ("content-type", "application/json")];
+    let told = |times| {
+        let began = std::time::Instant::now();
+        let reply = lab.post("/v1/chat/completions", &signed, looping("fix it", times));
+        let sent = lab.mock.requests().pop().unwrap().body;
+        assert_eq!(sent, looping("fix it", times).as_bytes(), "what is signed is not edited");
+        (reply.header("x-loopbreaker-verdict").unwrap().to_owned(), began.elapsed())
+    };
+    let told: Vec<_> = (1..=5).map(told).collect();
+    let verdicts: Vec<_> = told.iter().map(|(verdict, _)| verdict.as_str()).collect();
+    assert_eq!(verdicts, ["allow", "warn", "warn", "warn", "throttle"]);
+    assert!(told[4].1 >= std::time::Duration::from_millis(500), "{:?}", told[4].1);
+}
