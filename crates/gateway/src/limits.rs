@@ -263,9 +263,11 @@ impl<'s> Charges<'s> {
         all.find_map(|((_, budget), stood)| Some(announced(budget, budget.stages.numbered(stood.stage)?)))
     }
 
-    /// Whether any rule counts tokens or money, so that the provider must be asked for usage.
+    /// Whether any rule counts tokens or money, so that the provider must be asked for usage. One that only looks changes
+    /// nothing of what is sent, and goes by the estimate.
     pub(crate) fn need_usage(&self) -> bool {
-        self.of.iter().any(|(_, budget)| budget.limit.quantity != Quantity::Requests)
+        let counts = |budget: &Budget| budget.limit.quantity != Quantity::Requests;
+        self.of.iter().any(|(applied, budget)| applied.enforced && counts(budget))
     }
 }
 

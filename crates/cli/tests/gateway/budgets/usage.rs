@@ -51,6 +51,20 @@ fn a_client_that_asks_for_usage_gets_it() {
 }
 
 #[test]
+fn a_policy_in_shadow_changes_nothing_of_what_is_sent() {
+    let rule = rules("{ id: r, key: tenant, tokens: 100000, period: 1h }");
+    for config in [format!("global_shadow: true\n{rule}"), rule.replace("spec: {", "spec: { mode: shadow,")] {
+        let lab = Lab::with(&config);
+        lab.mock.script([script()]);
+        lab.chat(&[("accept-encoding", "gzip")], STREAMED);
+        let sent = &lab.mock.requests()[0];
+        assert_eq!(sent.body, STREAMED.as_bytes(), "{config}");
+        assert_eq!(sent.header("accept-encoding"), Some("gzip"), "{config}");
+        assert_eq!(lab.logged(1)[0]["tokens_estimated"], true, "{config}");
+    }
+}
+
+#[test]
 fn where_only_requests_are_counted_nothing_is_asked_for() {
     let lab = Lab::with(&rules("{ id: r, key: tenant, requests: 100, period: 1h }"));
     lab.chat(&[], STREAMED);
