@@ -68,6 +68,7 @@ mod ticket;
 mod timely;
 mod transcripts;
 mod tunnel;
+mod upload;
 mod upstream;
 mod verdict;
 mod within;

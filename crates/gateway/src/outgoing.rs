@@ -1,6 +1,7 @@
 //! The body of a request on its way to the provider.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -9,11 +10,14 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use crate::inbound::Unread;
 use crate::timely::Timely;
+use crate::upload::Upload;
 
 /// What is sent upstream: bytes that were read before, what is still coming, or first the one and then the other.
 pub(crate) struct Outgoing {
     ready: Option<Bytes>,
     coming: Option<Timely<Incoming>>,
+    /// How that comes in, for whoever waits for an answer.
+    upload: Option<Arc<Upload>>,
     /// What follows a body that was read whole; in a box, since hardly any has some.
     trailers: Option<Box<HeaderMap>>,
 }
@@ -21,12 +25,18 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// A body that was read whole.
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self { ready: (!bytes.is_empty()).then_some(bytes), coming: None, trailers: None }
+        Self { ready: (!bytes.is_empty()).then_some(bytes), coming: None, upload: None, trailers: None }
     }
 
     /// A body of which only the start was read, or nothing at all.
     pub(crate) fn streamed(start: Bytes, coming: Incoming) -> Self {
-        Self { coming: Some(Timely::of(coming)), ..Self::whole(start) }
+        let upload = Some(Arc::new(Upload::new()));
+        Self { coming: Some(Timely::of(coming)), upload, ..Self::whole(start) }
+    }
+
+    /// How what is still coming comes in.
+    pub(crate) fn upload(&self) -> Option<Arc<Upload>> {
+        self.upload.clone()
     }
 
     /// With these trailers behind it.
@@ -48,7 +58,13 @@ impl Body for Outgoing {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
         match &mut this.coming {
-            Some(coming) => Pin::new(coming).poll_frame(context),
+            Some(coming) => {
+                let polled = Pin::new(coming).poll_frame(context);
+                if let Some(upload) = &this.upload {
+                    upload.polled(polled.is_ready());
+                }
+                polled
+            }
             None => Poll::Ready(this.trailers.take().map(|trailers| Ok(Frame::trailers(*trailers)))),
         }
     }

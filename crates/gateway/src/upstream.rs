@@ -17,6 +17,7 @@ pub(crate) use connect::{Connector, Origin};
 use line::Line;
 
 use crate::outgoing::Outgoing;
+use crate::upload::within_of_others;
 use crate::within::within;
 
 /// Why no answer came.
@@ -109,7 +110,8 @@ impl Pool {
         }
         // Most requests find a connection, and need not carry the room for a handshake.
         let mut line = Box::pin(self.connector.connect(origin)).await?;
-        match within(limit, line.send(request)).await {
+        let upload = request.body().upload();
+        match within_of_others(limit, upload.as_deref(), line.send(request)).await {
             Ok(Ok(response)) => Ok((response, self.lease(origin, line))),
             Ok(Err(failed)) => Err(Unreachable::Broken(origin.to_string().into(), failed.into_error())),
             Err(_) => Err(Unreachable::TimedOut(origin.to_string().into(), limit)),

@@ -95,3 +95,34 @@ fn thousands_of_connections_that_come_and_go_leave_nothing_behind() {
     }
     crate::lab::until("all are closed", || open() <= before + 5.0);
 }
+
+#[test]
+fn a_client_that_sends_slowly_is_no_failure_of_the_provider() {
+    let lab = Lab::with("upstreams: { timeout: 1s, breaker: { failures: 1, open_for: 60s } }");
+    let mut wire = lab.wire();
+    wire.send(b"POST /v1/files HTTP/1.1\r\nhost: a\r\nauthorization: Bearer k\r\ncontent-length: 8\r\n\r\n");
+    for _ in 0..8 {
+        std::thread::sleep(Duration::from_millis(250));
+        wire.send(b"x");
+    }
+    assert_ne!(wire.reply().status, 502);
+    assert_eq!(lab.chat(&[], question("and others")).status, 200);
+}
+
+#[test]
+fn a_provider_that_does_not_answer_a_slow_client_is_late_all_the_same() {
+    let silent = crate::provider::Provider::doing(|conversation| {
+        conversation.asked();
+        std::thread::sleep(Duration::from_secs(10));
+    });
+    let config = "upstreams: { timeout: 1s, breaker: { failures: 1, open_for: 60s } }";
+    let lab = crate::lab::Bench::new().config(config).upstream(silent.url()).start();
+    let mut wire = lab.wire();
+    wire.send(b"POST /v1/files HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    std::thread::sleep(Duration::from_millis(1_200));
+    wire.send(b"0\r\n\r\n");
+    let ended = Instant::now();
+    assert_eq!(wire.reply().status, 502);
+    assert!(ended.elapsed() > Duration::from_millis(800), "{:?}", ended.elapsed());
+    assert_eq!(lab.chat(&[], question("later")).status, 503, "that one counts");
+}
