@@ -90,10 +90,16 @@ impl Connector {
     }
 }
 
+/// As many headers an answer may have. Behind a few gateways of others it may be more than a hundred, and what a provider
+/// answers is no reason to think that it is away.
+const MAX_HEADERS: usize = 1_000;
+
 async fn handshake(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) -> Result<Line, hyper::Error> {
-    let (sender, connection) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;
+    let mut builder = http1::Builder::new();
+    builder.max_headers(MAX_HEADERS);
+    let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
     // Whoever waits for an answer on this connection is told by it, so there is nothing left to say at its end.
     Ok(Line::new(sender, async move { drop(connection.with_upgrades().await) }))
 }

@@ -244,3 +244,14 @@ fn a_hint_takes_no_header_away() {
     let headers = end_to_end(&hinted.head.headers);
     assert!(headers.contains(&("accept-encoding".to_owned(), "gzip, br".to_owned())), "{headers:?}");
 }
+
+#[test]
+fn an_answer_with_hundreds_of_headers_is_passed_on() {
+    let names: Vec<String> = (0..900).map(|number| format!("x-header-{number}")).collect();
+    let given: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
+    let provider = Provider::answering(answer("200 OK", &given, b"{}"));
+    let lab = Bench::new().upstream(provider.url()).start();
+    let reply = lab.chat(&[], question("hello"));
+    assert_eq!(reply.status, 200);
+    assert_eq!(end_to_end(&reply.head.headers), pairs(&given));
+}
