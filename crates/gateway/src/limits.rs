@@ -1,6 +1,7 @@
 //! Rules of policies as charges against the ledger: checked, then reserved, then settled once.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
@@ -203,23 +204,33 @@ impl<'s> Charges<'s> {
         }
     }
 
-    /// What each enforced rule that is used up proposes.
+    /// What each enforced rule that is used up proposes; the one that stays so for longest comes first, for of equal ones
+    /// the first is told, and whoever comes back sooner is refused again.
     pub(crate) fn check(&self, standings: &[Standing]) -> Vec<Proposal> {
         let all = self.charges.iter().zip(&self.of).zip(standings);
         let refused = all.filter(|((charge, (applied, _)), standing)| {
             applied.enforced && standing.refuses(charge.estimate)
         });
-        refused.map(|((charge, (_, budget)), standing)| proposal(budget, standing, charge.estimate)).collect()
+        let mut proposals: Vec<Proposal> = refused
+            .map(|((charge, (_, budget)), standing)| proposal(budget, standing, charge.estimate))
+            .collect();
+        let retry_after =
+            |proposal: &Proposal| proposal.refusal.as_ref().and_then(|refused| refused.retry_after);
+        proposals.sort_by_key(|proposal| Reverse(retry_after(proposal)));
+        proposals
     }
 
-    /// The rule because of which nothing was reserved.
+    /// The rule because of which nothing was reserved; of several the one that stays used up for longest.
     pub(crate) fn refusal(&self, standings: &[Standing], is_let_go: bool) -> Option<Refused> {
-        let mut all = self.charges.iter().zip(&self.of).zip(standings);
+        let all = self.charges.iter().zip(&self.of).zip(standings);
         let refuses =
             |((charge, (applied, budget)), standing): &((&Charge, &(Applied<'_>, &Budget)), &Standing)| {
                 stops(applied, budget, is_let_go) && standing.refuses(charge.estimate)
             };
-        all.find(refuses).map(|((charge, (_, budget)), standing)| refusal(budget, standing, charge.estimate))
+        let refusals = all
+            .filter(refuses)
+            .map(|((charge, (_, budget)), standing)| refusal(budget, standing, charge.estimate));
+        refusals.reduce(|longest, next| if next.retry_after > longest.retry_after { next } else { longest })
     }
 
     /// Reserves everything at the moment of release, or says which rule is used up by now.
@@ -244,7 +255,10 @@ impl<'s> Charges<'s> {
         match ledger.reserve(&charges, now) {
             Ok(reservation) => Ok(Some(reservation)),
             Err(Exceeded { index, standing }) => {
-                Err(Box::new(refusal(self.of[index].1, &standing, self.charges[index].estimate)))
+                // It tells of the first; others may be used up as well.
+                let longest = self.refusal(&self.standings(ledger, now), is_let_go);
+                let first = || refusal(self.of[index].1, &standing, self.charges[index].estimate);
+                Err(Box::new(longest.unwrap_or_else(first)))
             }
         }
     }

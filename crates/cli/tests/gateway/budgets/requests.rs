@@ -16,6 +16,23 @@ fn statuses(lab: &Lab, count: usize, headers: &[(&str, &str)]) -> Vec<u16> {
 }
 
 #[test]
+fn of_several_rules_that_are_used_up_the_one_that_takes_longest_says_when_to_come_back() {
+    let (minute, day) = (
+        "{ id: rpm, key: tenant, requests_per_minute: 2 }",
+        "{ id: day, key: tenant, requests: 2, period: 1d }",
+    );
+    for both in [[minute, day], [day, minute]] {
+        let lab = Lab::with(&rules(&both.join(", ")));
+        assert_eq!(statuses(&lab, 2, &[]), [200, 200]);
+        let reply = lab.chat(&[], question("one more"));
+        assert_eq!(reply.status, 429);
+        let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
+        assert!(wait > 61, "{wait}");
+        assert!(reply.header("ratelimit").unwrap().starts_with("\"day\""), "{both:?}");
+    }
+}
+
+#[test]
 fn a_budget_that_is_used_up_says_so_in_every_dialect() {
     let lab = Lab::with(&rules("{ id: rpm, key: tenant, requests_per_minute: 2 }"));
     let acme = [("x-tenant-id", "acme")];
