@@ -24,7 +24,7 @@ pub struct Selector {
     pub paths: Vec<PathPattern>,
     /// Methods in upper case.
     pub methods: Vec<String>,
-    /// Host names in lower case, without a port.
+    /// Host names in lower case, without a port, or globs of them.
     pub hosts: Vec<String>,
     /// Tenants, names or globs.
     pub tenants: Vec<ToolPattern>,
@@ -70,10 +70,18 @@ impl Selector {
         (self.paths.is_empty() || self.paths.iter().any(path))
             && (self.methods.is_empty() || self.methods.iter().any(|method| method == subject.method))
             && (self.hosts.is_empty()
-                || host().is_some_and(|host| self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))))
+                || host().is_some_and(|host| self.hosts.iter().any(|known| is_called(host, known))))
             && (self.tenants.is_empty() || fits(&self.tenants, subject.tenant))
             && (self.models.is_empty() || subject.model.is_some_and(|model| fits(&self.models, model)))
     }
+}
+
+/// Whether a host has this name, or one that this glob fits.
+fn is_called(host: &str, known: &str) -> bool {
+    if known.contains('*') {
+        return ToolPattern::new(known).matches(&host.to_ascii_lowercase());
+    }
+    known.eq_ignore_ascii_case(host)
 }
 
 impl PathPattern {
@@ -140,10 +148,12 @@ fn method(value: Cursor<'_>) -> Read<String> {
 fn host(value: Cursor<'_>) -> Read<String> {
     let text = text(value)?;
     let name = without_port(text.trim_end_matches('.'));
-    if is_host_name(name) {
+    // A star stands for what a name may have in its place.
+    if is_host_name(&name.replace('*', "x")) {
         return Ok(name.to_ascii_lowercase());
     }
-    Err(value.refuse(format!("{} is no name of a host", quote(&text)), "write it like `api.example.com`"))
+    let hint = "write it like `api.example.com` or `*.example.com`";
+    Err(value.refuse(format!("{} is no name of a host", quote(&text)), hint))
 }
 
 fn pattern(value: Cursor<'_>) -> Read<ToolPattern> {
@@ -216,6 +226,18 @@ mod tests {
         assert!(selector.matches(&Subject { host: Some("API.example.com:8080"), ..at("/") }));
         assert!(!selector.matches(&Subject { host: Some("example.com"), ..at("/") }));
         assert!(!selector.matches(&at("/")));
+    }
+
+    #[test]
+    fn hosts_may_be_globs() {
+        let text = "policies: [{ id: a, spec: { selector: { hosts: ['*.Example.com', 'gw-*'] } } }]";
+        let selector = crate::Config::parse(text).unwrap().policies[0].selector.clone();
+        for host in ["api.example.com", "API.EXAMPLE.COM:443", "a.b.example.com", "gw-1"] {
+            assert!(selector.matches(&Subject { host: Some(host), ..at("/") }), "{host}");
+        }
+        for host in ["example.com", "example.com.evil.org", "a.gw-1"] {
+            assert!(!selector.matches(&Subject { host: Some(host), ..at("/") }), "{host}");
+        }
     }
 
     #[test]
