@@ -147,6 +147,17 @@ mod tests {
     }
 
     #[test]
+    fn a_usage_chunk_goes_whatever_its_lines_end_with() {
+        let stream =
+            format!("data: {{\"choices\":[{{}}]}}\n\n{USAGE_CHUNK}data: [DONE]\n\n").replace("\r\n", "\n");
+        let stream = stream.replace('\n', "\r");
+        for at in 0..=stream.len() {
+            let (first, second) = stream.as_bytes().split_at(at);
+            assert_eq!(filtered(&[first, second]), b"data: {\"choices\":[{}]}\r\rdata: [DONE]\r\r", "{at}");
+        }
+    }
+
+    #[test]
     fn a_usage_chunk_without_its_blank_line_goes_too() {
         let stream = USAGE_CHUNK.trim_ascii_end();
         assert_eq!(filtered(&[stream.as_bytes()]), b"");

@@ -112,23 +112,33 @@ impl Events {
 
 const KEPT_CAPACITY: usize = 64 << 10;
 
-/// The offset behind the first blank line.
+/// The offset behind the first blank line. Lines end with LF, CRLF or CR, which JSON holds none of.
 pub(crate) fn end_in(bytes: &[u8]) -> Option<usize> {
-    memchr::memchr_iter(b'\n', bytes).find_map(|at| {
+    memchr::memchr2_iter(b'\n', b'\r', bytes).find_map(|at| {
         let behind = bytes.get(at + 1..).unwrap_or_default();
-        if behind.starts_with(b"\n") {
-            return Some(at + 2);
+        match behind {
+            // The first half of one line end.
+            [b'\n', ..] if bytes.get(at) == Some(&b'\r') => None,
+            [b'\r', b'\n', ..] => Some(at + 3),
+            // Of another CR, which ends a line by itself already. Behind LF it may be the first half of one.
+            [b'\r'] if bytes.get(at) == Some(&b'\n') => None,
+            [b'\n' | b'\r', ..] => Some(at + 2),
+            _ => None,
         }
-        behind.starts_with(b"\r\n").then_some(at + 3)
     })
 }
 
 /// The same for bytes that come behind others, which may hold the first half of it.
 pub(crate) fn end_behind(held: &[u8], bytes: &[u8]) -> Option<usize> {
-    let in_seam = if held.ends_with(b"\n") {
-        if bytes.starts_with(b"\r\n") { Some(2) } else { bytes.starts_with(b"\n").then_some(1) }
-    } else {
-        (held.ends_with(b"\n\r") && bytes.starts_with(b"\n")).then_some(1)
+    // Of what is held, the last two bytes can be the beginning of a blank line.
+    let last = held.get(held.len().saturating_sub(2)..).unwrap_or_default();
+    let in_seam = match (last, bytes) {
+        ([b'\n', b'\r'] | [.., b'\n'], [b'\n', ..]) => Some(1),
+        // It was a blank line already.
+        ([b'\n', b'\r'], [_, ..]) => Some(0),
+        ([.., b'\n' | b'\r'], [b'\r', b'\n', ..]) => Some(2),
+        ([.., b'\r'], [b'\r', ..]) | ([.., b'\n'], [b'\r', _, ..]) => Some(1),
+        _ => None,
     };
     in_seam.or_else(|| end_in(bytes))
 }
@@ -155,12 +165,12 @@ impl<'e> Iterator for DataLines<'e> {
 
     fn next(&mut self) -> Option<&'e [u8]> {
         while !self.0.is_empty() {
-            let end = memchr::memchr(b'\n', self.0).unwrap_or(self.0.len());
+            let end = memchr::memchr2(b'\n', b'\r', self.0).unwrap_or(self.0.len());
             let (line, rest) = self.0.split_at(end);
-            self.0 = rest.get(1..).unwrap_or_default();
+            let ending = if rest.starts_with(b"\r\n") { 2 } else { 1 };
+            self.0 = rest.get(ending..).unwrap_or_default();
             if let Some(data) = line.strip_prefix(b"data:") {
-                let data = data.strip_prefix(b" ").unwrap_or(data);
-                return Some(data.strip_suffix(b"\r").unwrap_or(data));
+                return Some(data.strip_prefix(b" ").unwrap_or(data));
             }
         }
         None
@@ -198,6 +208,22 @@ mod tests {
         }
         let bytes: Vec<_> = stream.chunks(1).collect();
         assert_eq!(events(&bytes), whole);
+    }
+
+    #[test]
+    fn lines_may_end_with_cr_alone() {
+        let stream = b"event: x\rdata: a\rdata: b\r\rdata: c\r\r: d\r\r";
+        let whole = events(&[stream]);
+        let data: Vec<_> = whole
+            .iter()
+            .map(|(event, _)| with_data(event.as_ref().unwrap().as_bytes(), <[u8]>::to_vec))
+            .collect();
+        assert_eq!(data, [Some(b"a\nb".to_vec()), Some(b"c".to_vec()), None]);
+        for at in 0..=stream.len() {
+            for to in at..=stream.len() {
+                assert_eq!(events(&[&stream[..at], &stream[at..to], &stream[to..]]), whole, "{at} {to}");
+            }
+        }
     }
 
     #[test]
