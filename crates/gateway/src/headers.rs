@@ -131,9 +131,12 @@ pub(crate) fn copy_upgrade(from: &HeaderMap, to: &mut HeaderMap) {
     }
 }
 
-/// Whether a request has more than one `Host` (RFC 9112 §3.2).
-pub(crate) fn names_two_hosts(headers: &HeaderMap) -> bool {
-    headers.get_all(HOST).iter().nth(1).is_some()
+/// Whether a request is for no host or for more than one (RFC 9112 §3.2). Before HTTP/1.1 none had to be named, and in
+/// HTTP/2 it stands elsewhere.
+pub(crate) fn names_no_one_host<B>(request: &Request<B>) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let is_missing = hosts.next().is_none() && request.version() == hyper::Version::HTTP_11;
+    is_missing || hosts.next().is_some()
 }
 
 /// Gives a request the headers that it would have in HTTP/1.1: the host that stands in its target, and one header for

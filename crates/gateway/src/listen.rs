@@ -214,9 +214,9 @@ async fn serve(
 }
 
 async fn answer(worker: &Worker, serves: Serves, mut request: Request<Incoming>) -> Response<Reply> {
-    if headers::names_two_hosts(request.headers()) {
+    if headers::names_no_one_host(&request) {
         // Whoever is in front of us may have believed the other one.
-        return control::json_error(400, "bad_request", "a request is for one `Host`");
+        return control::json_error(400, "bad_request", "a request names one `Host`");
     }
     headers::as_in_http1(&mut request);
     let path = request.uri().path();

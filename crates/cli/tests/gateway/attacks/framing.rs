@@ -230,3 +230,14 @@ fn an_answer_with_two_framings_is_not_passed_on_with_both() {
         assert_ne!(framing, [true, true]);
     }
 }
+
+#[test]
+fn a_request_that_names_no_host_is_refused_where_one_must_be_named() {
+    let (lab, provider) = raw();
+    for (version, status) in [("1.1", 400), ("1.0", 200)] {
+        let mut wire = lab.wire();
+        wire.send(format!("GET /v1/models HTTP/{version}\r\nauthorization: Bearer k\r\n\r\n").as_bytes());
+        assert_eq!(wire.reply().status, status, "HTTP/{version}");
+    }
+    assert_eq!(provider.seen().len(), 1);
+}
