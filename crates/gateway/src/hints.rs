@@ -24,6 +24,7 @@ pub(crate) struct ToPlace<'r> {
     pub(crate) text: &'r str,
     pub(crate) facts: &'r Facts,
     pub(crate) headers: &'r HeaderMap,
+    pub(crate) query: &'r str,
     pub(crate) upstream: &'r str,
     pub(crate) model: Option<&'r str>,
     pub(crate) configured: Configured,
@@ -35,7 +36,7 @@ impl Placements {
 
     /// The body with the hint, and where it stands there; `None` where it may stand nowhere.
     pub(crate) fn place(&self, hint: &ToPlace<'_>) -> Option<(Vec<u8>, Placement)> {
-        if hint.facts.signed || is_signed(hint.headers) {
+        if hint.facts.signed || is_signed(hint.headers, hint.query) {
             return None;
         }
         let refused = self.refused_by(hint.upstream, hint.model);
@@ -107,10 +108,17 @@ const fn order(configured: Configured) -> &'static [Placement] {
     }
 }
 
-/// Whether a signature covers the body.
-pub(crate) fn is_signed(headers: &HeaderMap) -> bool {
-    headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"AWS4-HMAC-SHA256"))
+/// Whether a signature covers the body. It stands in a header, or in the query of an address that was signed before.
+pub(crate) fn is_signed(headers: &HeaderMap, query: &str) -> bool {
+    let in_query = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        name.eq_ignore_ascii_case("X-Amz-Algorithm") && value.starts_with(AWS)
+    };
+    headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(AWS.as_bytes()))
+        || query.split('&').any(in_query)
 }
+
+const AWS: &str = "AWS4-HMAC-SHA256";
 
 #[cfg(test)]
 mod tests {
@@ -130,6 +138,7 @@ mod tests {
             text: "STOP",
             facts,
             headers,
+            query: "",
             upstream: "example.com",
             model: None,
             configured: Configured::Prepend,
@@ -181,6 +190,11 @@ mod tests {
             HeaderValue::from_static("AWS4-HMAC-SHA256 Credential=x"),
         )]);
         assert_eq!(place(&placements, &Facts::default(), &aws), None);
+        assert!(super::is_signed(
+            &HeaderMap::new(),
+            "a=b&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=0"
+        ));
+        assert!(!super::is_signed(&HeaderMap::new(), "X-Amz-Algorithm=none&q=AWS4-HMAC-SHA256"));
         let signed = Facts { signed: true, ..Facts::default() };
         assert_eq!(place(&placements, &signed, &HeaderMap::new()), None);
     }

@@ -344,7 +344,7 @@ impl Worker {
             return editing;
         };
         let edits = self.edits(case, dialect, body);
-        let is_signed = case.facts.signed || is_signed(looked.headers);
+        let is_signed = case.facts.signed || is_signed(looked.headers, looked.query);
         if !is_signed {
             editing.body = rewritten(dialect, body, case.located.key, &edits);
         }
@@ -357,6 +357,7 @@ impl Worker {
                 text: &text,
                 facts: &case.facts,
                 headers: looked.headers,
+                query: looked.query,
                 upstream: &upstream.name,
                 model: case.model.as_deref(),
                 configured: settings.config.hint.placement,
