@@ -93,6 +93,8 @@ pub(crate) struct Case<'s> {
     pub(crate) now: Timestamp,
     /// Time of day, for dates in the config.
     today: Timestamp,
+    /// Whether nothing is enforced at all, whatever it concerns.
+    all_in_shadow: bool,
 }
 
 /// How the session of a request is found.
@@ -200,7 +202,8 @@ impl Case<'_> {
 
     /// Whether the client may be told about the verdict: not when every policy that looks at it is in shadow.
     pub(crate) fn is_told(&self) -> bool {
-        self.policies.is_empty() || self.policies.iter().any(|applied| applied.enforced)
+        let is_enforced = self.policies.iter().any(|applied| applied.enforced);
+        is_enforced || (self.policies.is_empty() && !self.all_in_shadow)
     }
 }
 
@@ -271,6 +274,7 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         ending: None,
         now: shared.now(),
         today: today(),
+        all_in_shadow: settings.all_in_shadow(today()),
     });
     case.catching(shared, |case| hear(shared, settings, looked, &caller, case));
     case

@@ -91,7 +91,7 @@ impl Worker {
         if let Some(Ok(hint)) = case.verdict.hint.as_deref().map(header_text) {
             response.headers_mut().insert(HINT, hint);
         }
-        if !has_body {
+        if !has_body && case.is_told() {
             response.headers_mut().insert(DEGRADED, HeaderValue::from_static(Part::Body.as_str()));
         }
         if let (Some(_), Some(status)) = (&refused, denied_with) {

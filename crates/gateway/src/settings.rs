@@ -111,6 +111,13 @@ impl Settings {
         self.counted.iter().any(|selector| spellings.fit(selector))
     }
 
+    /// Whether there are policies, and none of them is enforced.
+    pub(crate) fn all_in_shadow(&self, today: Timestamp) -> bool {
+        let is_enforced = |policy: &ActivePolicy| policy.mode == Mode::Enforce;
+        self.config.global_shadow.is_on(today)
+            || (!self.policies.is_empty() && !self.policies.iter().any(is_enforced))
+    }
+
     /// The policies that look at a request.
     pub(crate) fn applied(&self, subject: &Subject<'_>, today: Timestamp) -> Vec<Applied<'_>> {
         let all_in_shadow = self.config.global_shadow.is_on(today);

@@ -166,6 +166,8 @@ fn in_shadow_everything_is_allowed_and_nothing_is_told() {
         let reply = about(&lab, "/v1/chat/completions", &[("x-session-id", "s")], &looping("fix it", times));
         assert_eq!((reply.status, reply.ours()), (200, vec!["x-loopbreaker-session".to_owned()]));
     }
+    let without = about(&lab, "/v1/chat/completions", &[], "");
+    assert_eq!((without.status, without.ours()), (200, vec!["x-loopbreaker-session".to_owned()]));
 }
 
 #[test]
