@@ -49,6 +49,8 @@ pub(crate) struct LoopState {
     /// What an answer said and called, for a client that will not send it again.
     said: String,
     open: Vec<Call>,
+    /// The calls of answers that the same request got before: a client that asked twice may go on from either.
+    earlier: Vec<Call>,
 }
 
 impl LoopState {
@@ -62,6 +64,7 @@ impl LoopState {
             rulings: Vec::new(),
             said: String::new(),
             open: Vec::new(),
+            earlier: Vec::new(),
         }
     }
 
@@ -71,7 +74,11 @@ impl LoopState {
             return;
         }
         let mut conversation = Conversation::at_round(self.round);
-        let (said, open) = (std::mem::take(&mut self.said), std::mem::take(&mut self.open));
+        let (said, mut open) = (std::mem::take(&mut self.said), std::mem::take(&mut self.open));
+        let earlier = std::mem::take(&mut self.earlier);
+        if !earlier.is_empty() && !answer_any(messages, &open) && answer_any(messages, &earlier) {
+            open = earlier;
+        }
         if !said.is_empty() {
             conversation.take(Event::Said(said.into()), &mut |step| self.observe(step, tell));
         }
@@ -117,25 +124,23 @@ impl LoopState {
         });
     }
 
+    /// Keeps what an answer to the same request called before this one came.
+    pub(crate) fn keep_earlier(&mut self, before: &Self) {
+        self.earlier = before.open.iter().chain(&before.earlier).take(Self::MAX_OPEN).cloned().collect();
+    }
+
     /// Whether these messages bring no result of a call that is waited for, although they bring others, or although
     /// nothing goes on without one.
     pub(crate) fn is_answered_late(&self, messages: &[Message<'_>]) -> bool {
-        let (mut results, mut awaited) = (0, 0);
-        for message in messages.iter().filter(|message| message.speaker == Speaker::Tool) {
-            message.events(&mut |event| {
-                if let Event::Returned { call, .. } = event {
-                    let is_awaited = |open: &Call| call.id.as_deref() == Some(&open.id);
-                    results += 1;
-                    awaited += usize::from(self.open.iter().any(is_awaited));
-                }
-            });
-        }
-        awaited == 0 && (results > 0 || !self.open.is_empty())
+        let has_results = messages.iter().any(|message| message.speaker == Speaker::Tool);
+        (has_results || !self.open.is_empty())
+            && !answer_any(messages, &self.open)
+            && !answer_any(messages, &self.earlier)
     }
 
     /// Writes it down for another process to go on with: hashes, and the calls whose results are still to come.
     pub(crate) fn save(&self, out: &mut Vec<u8>) {
-        let Self { detector, strikes, round, newest, rulings, said, open } = self;
+        let Self { detector, strikes, round, newest, rulings, said, open, earlier: _ } = self;
         detector.save(out);
         strikes.save(out);
         round.save(out);
@@ -170,6 +175,7 @@ impl LoopState {
                 .into_iter()
                 .map(|(id, (tool, args))| Call { id, tool, args })
                 .collect(),
+            earlier: Vec::new(),
         })
     }
 
@@ -185,8 +191,12 @@ impl LoopState {
 
     /// How many bytes it holds.
     pub(crate) fn bytes(&self) -> usize {
-        let open: usize =
-            self.open.iter().map(|call| call.id.len() + call.tool.len() + call.args.len() + 72).sum();
+        let open: usize = self
+            .open
+            .iter()
+            .chain(&self.earlier)
+            .map(|call| call.id.len() + call.tool.len() + call.args.len() + 72)
+            .sum();
         let open = open + self.said.capacity();
         let rulings = self.rulings.len() * (size_of::<Ruled>() + 512);
         size_of::<Self>() + self.detector.bytes() + open + rulings
@@ -213,4 +223,17 @@ impl LoopState {
             self.rulings.push(Ruled { finding, strikes: ruling.strikes });
         }
     }
+}
+
+/// Whether one of these messages is the result of one of these calls.
+fn answer_any(messages: &[Message<'_>], calls: &[Call]) -> bool {
+    let mut is_answer = false;
+    for message in messages.iter().filter(|message| message.speaker == Speaker::Tool) {
+        message.events(&mut |event| {
+            if let Event::Returned { call, .. } = event {
+                is_answer |= calls.iter().any(|known| call.id.as_deref() == Some(&known.id));
+            }
+        });
+    }
+    is_answer
 }

@@ -146,6 +146,10 @@ impl Settling {
             && let Some(name) = self.conversation.as_deref().or(answer.id.as_deref())
         {
             let key = thread_key(self.tenant, name);
+            let before = self.conversation.as_ref().and_then(|_| self.shared.transcripts.copy(key));
+            if let Some(before) = before.filter(|before| before.sent == transcript.sent) {
+                transcript.loops.keep_earlier(&before.loops);
+            }
             transcript.loops.keep_answer(answer);
             transcript.tip = key;
             if let Some(over) = self.ticket.over() {

@@ -77,6 +77,17 @@ fn a_retry_is_no_step_of_a_history_that_the_provider_keeps_and_gets_the_same_hin
 }
 
 #[test]
+fn a_client_that_asked_twice_may_go_on_from_either_answer() {
+    let lab = lab();
+    let mut body = begun(By::Conversation);
+    for (turn, verdict) in LADDER[..5].iter().enumerate() {
+        let replies = [ask(&lab, &body), ask(&lab, &body)];
+        assert_eq!(replies.each_ref().map(told), [*verdict; 2], "turn {turn}");
+        body = result_of(&replies[turn % 2].json(), By::Conversation);
+    }
+}
+
+#[test]
 fn a_client_that_goes_before_its_answer_comes_and_asks_again_has_not_gone_on() {
     let lab = lab();
     let mut body = begun(By::Conversation);

@@ -202,9 +202,11 @@ fn in_a_session_of_the_holdout_nothing_is_cut_and_equal_requests_are_only_counte
 fn a_chant_behind_a_call_that_nobody_can_end_is_not_cut_but_told_of() {
     let call = r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}]}"#;
     let words = r#"{"content":"and again the very same words, "}"#;
-    let deltas = std::iter::once(call).chain(std::iter::repeat_n(words, 100));
-    let events = deltas.map(|delta| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n"));
-    let body = events.collect::<String>() + "data: [DONE]\n\n";
+    let event = |delta: &str| {
+        let choice = [r#"data: {"choices":[{"index":0,"delta":"#, delta, "}]}\n\n"];
+        choice.concat()
+    };
+    let body = event(call) + &event(words).repeat(100) + "data: [DONE]\n\n";
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     let chunks = [&head[..], &crate::wire::chunk(body.as_bytes()), b"0\r\n\r\n"].concat();
     let provider = crate::provider::Provider::answering(chunks);
