@@ -39,7 +39,7 @@ fn without_tokens_this_machine_may() {
     let own = [("host", "localhost:4141"), ("origin", "http://localhost:4141")];
     assert_eq!(pause(&lab, &own), 200);
     for origin in ["http://localhost:3000", "http://127.0.0.1", "https://[::1]:8443"] {
-        assert_eq!(pause(&lab, &[("origin", origin)]), 403, "{origin}");
+        assert_eq!(pause(&lab, &[("host", "127.0.0.1:4141"), ("origin", origin)]), 403, "{origin}");
         let read = lab.ask("GET", "/api/v1/sessions", &[("origin", origin)], "");
         assert_eq!(read.status, 200, "{origin}");
     }
@@ -69,7 +69,7 @@ fn a_foreign_web_page_may_not() {
         "file://",
     ];
     for origin in origins {
-        assert_eq!(pause(&lab, &[("origin", origin)]), 403, "{origin}");
+        assert_eq!(pause(&lab, &[("host", "127.0.0.1:4141"), ("origin", origin)]), 403, "{origin}");
     }
     assert_eq!(lab.chat(&[("x-session-id", "s")], question("b")).status, 200, "it was never paused");
 }
