@@ -27,15 +27,15 @@ pub(crate) fn leave_foreign_out(headers: &mut HeaderMap, to: &Destination, upstr
         return;
     }
     let going = Going { to: to.provider, upstreams, has_own: has_own(headers, to) };
-    let is_foreign = |name: &HeaderName, value: &HeaderValue| {
-        name == AUTHORIZATION && value.to_str().ok().and_then(bearer).is_some_and(|token| going.strays(token))
-    };
+    let is_stray =
+        |value: &HeaderValue| value.to_str().ok().and_then(bearer).is_some_and(|token| going.strays(token));
     let hides_a_key = may_hide_a_key(headers) && going.is_elsewhere(Provider::OpenAi);
-    if !hides_a_key && !headers.iter().any(|(name, value)| is_foreign(name, value)) {
+    if !hides_a_key && !headers.get_all(AUTHORIZATION).iter().any(|value| is_stray(value)) {
         return;
     }
     // To take one out would move the last one into its place, and the order is the sender's.
-    let kept = headers.iter().filter(|(name, value)| !is_foreign(name, value)).filter_map(|(name, value)| {
+    let stays = |name: &HeaderName, value: &HeaderValue| *name != AUTHORIZATION || !is_stray(value);
+    let kept = headers.iter().filter(|(name, value)| stays(name, value)).filter_map(|(name, value)| {
         let value =
             if hides_a_key && name == SEC_WEBSOCKET_PROTOCOL { without_keys(value)? } else { value.clone() };
         Some((name.clone(), value))
