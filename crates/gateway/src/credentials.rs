@@ -30,7 +30,7 @@ pub(crate) fn leave_foreign_out(headers: &mut HeaderMap, to: &Destination, upstr
     let is_stray =
         |value: &HeaderValue| value.to_str().ok().and_then(bearer).is_some_and(|token| going.strays(token));
     let hides_a_key = may_hide_a_key(headers) && going.is_elsewhere(Provider::OpenAi);
-    if !hides_a_key && !headers.get_all(AUTHORIZATION).iter().any(|value| is_stray(value)) {
+    if !hides_a_key && !headers.get_all(AUTHORIZATION).iter().any(is_stray) {
         return;
     }
     // To take one out would move the last one into its place, and the order is the sender's.
