@@ -145,13 +145,13 @@ impl Target {
         Self::start(name, folder, command, address)
     }
 
-    /// Loopbreaker as it is when somebody starts it: on all cores, with its defaults.
+    /// Loopbreaker as it is when somebody starts it for the first time: on all cores, with its defaults and an empty log.
     pub(crate) fn as_installed(folder: &Path, upstream: SocketAddr) -> io::Result<Self> {
         let address = free_address()?;
         let program = std::env::current_exe()?.with_file_name("loopbreaker");
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM"]).arg(program).args(["serve", "--listen", &address.to_string()]);
-        command.args(["--upstream", &format!("http://{upstream}"), "--data-dir"]).arg(folder.join("data"));
+        command.args(["--upstream", &format!("http://{upstream}"), "--data-dir"]).arg(folder.join("first-start"));
         command.current_dir(folder);
         Self::start("loopbreaker", folder, command, address)
     }
