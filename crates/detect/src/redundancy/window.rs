@@ -116,7 +116,7 @@ impl Window {
 
     /// Whether a call stands in an earlier round.
     pub(super) fn has_call(&self, now: &Print) -> bool {
-        self.prints.iter().any(|print| print.round != now.round && print.call == now.call)
+        self.prints.iter().any(|print| print.round != now.round && print.asks_as(now))
     }
 
     /// Whether a call stands in an earlier round with the same result.
