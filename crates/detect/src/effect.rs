@@ -371,14 +371,14 @@ fn command_text(canonical: &[u8], out: &mut Vec<u8>) {
     });
     match named {
         Some((_, value)) if value.starts_with(b"\"") => unescape(value, out),
-        // An argument vector: the words, without brackets, quotes and commas.
-        Some((_, value)) => {
-            out.extend(
-                value.iter().map(|byte| if matches!(byte, b'[' | b']' | b'"' | b',') { b' ' } else { *byte }),
-            );
-        }
+        Some((_, value)) => out.extend(words_of_vector(value)),
         None => unescape(canonical, out),
     }
+}
+
+/// An argument vector: the words, without brackets, quotes and commas.
+fn words_of_vector(value: &[u8]) -> impl Iterator<Item = u8> {
+    value.iter().map(|byte| if matches!(byte, b'[' | b']' | b'"' | b',') { b' ' } else { *byte })
 }
 
 /// The command line of a tool that has the name of a program: its name, and what it is given. Some give it the whole line,
@@ -389,10 +389,7 @@ fn command_of_verb(tool: &str, canonical: &[u8], out: &mut Vec<u8>) {
     let line = fields(canonical).find(|(name, value)| is_line(name) && !value.starts_with(b"{"));
     let start = out.len();
     match line {
-        Some((_, value)) if value.starts_with(b"[") => out.extend(value.iter().map(|byte| match byte {
-            b'[' | b']' | b'"' | b',' => b' ',
-            byte => *byte,
-        })),
+        Some((_, value)) if value.starts_with(b"[") => out.extend(words_of_vector(value)),
         Some((_, value)) => unescape(value, out),
         None => unescape(canonical, out),
     }

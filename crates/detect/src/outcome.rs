@@ -280,6 +280,9 @@ const WORD: usize = 40;
 /// What tells that something is under way, or passes: it is told of wherever it stands.
 const PASSING: u32 = bit(Signal::InProgress) | bit(Signal::Transient);
 
+/// What tells that a tool complains.
+const COMPLAINS: u32 = bit(Signal::Complaint) | bit(Signal::Objection);
+
 /// What a piece of a result tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
@@ -292,6 +295,8 @@ enum Signal {
     ErrorStart,
     /// A line in the words of an error, which other texts use too.
     Complaint,
+    /// The same in words that mean it in a short answer only.
+    Objection,
     /// What was asked for is not there, or not to be had.
     Missing,
     /// A line that counts errors and finds none, or that starts with what was done.
@@ -352,7 +357,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     // What package managers, builds, validators, editors and worlds say.
     (
-        Signal::Complaint,
+        Signal::Objection,
         r"^npm err!|make(?:\[\d+\])?: \*\*\* |\b\d+ validation errors? for |\bnot (?:interactable|clickable|recoverable|reachable)|\bcannot (?:find|open|access|read|resolve)\b|no changes to (?:make|apply)\b|but replace_all is false|has not been read yet|not a verb i recogni[sz]e|no known action|do(?:n't| not) understand (?:that|the|your)\b|insufficient (?:funds|balance|permission|stock|quantity|privilege)|(?:session|token|link|code) (?:has |is )?expired",
     ),
     (
@@ -450,11 +455,8 @@ impl<'a> Signals<'a> {
             let fine = signals & bit(Signal::Fine) != 0;
             let error = signals & bit(Signal::Error) != 0 && !fine && !is_name(line);
             let nothing = signals & (bit(Signal::Nothing) | bit(Signal::Bare)) != 0;
-            let complaint = signals & bit(Signal::Complaint) != 0
-                && !nothing
-                && !fine
-                && !is_record(line)
-                && !is_name(line);
+            let complaint =
+                signals & COMPLAINS != 0 && !nothing && !fine && !is_record(line) && !is_name(line);
             if !nothing && !line.ends_with(b":") {
                 self.found |= bit(Signal::Tells);
             }

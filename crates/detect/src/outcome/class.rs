@@ -33,7 +33,8 @@ pub(super) fn error_class(line: &[u8], asked: &[u8]) -> u64 {
         };
         let mut fold = *byte;
         let mut used = 1;
-        let named = if part_starts { name_out_of(asked, rest) } else { 0 }.max(echo.at(rest));
+        let named = if part_starts { name_out_of(asked, rest) } else { 0 };
+        let named = named.max(echo.at(rest));
         if named > 0 {
             (fold, used) = (b'_', named);
         } else if let Some(end) = closing.and_then(|closing| end_of_group(*byte, closing, behind)) {

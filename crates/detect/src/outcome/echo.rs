@@ -5,6 +5,8 @@ use crate::words::{EMPTY, end_of_string, hash_bytes};
 
 /// As many are looked for as queries and forms have.
 const MAX: usize = 4;
+/// So far into a text its question is looked for.
+const HEAD: usize = 256;
 
 /// The values of a call's arguments that stand in its result.
 #[derive(Debug, Default)]
@@ -19,20 +21,23 @@ impl<'a> Echo<'a> {
     /// Longer ones are contents, which nobody repeats.
     const LONGEST: usize = 200;
 
-    /// Those of `asked` that stand in `text`.
+    /// Those of the first values of `asked` that stand in the head of `text`: who repeats a question does so before the answer.
     pub(super) fn of(asked: &'a [u8], text: &[u8]) -> Self {
         let mut echo = Self::default();
+        let text = &text[..text.len().min(HEAD)];
+        let mut left = MAX;
         let mut rest = asked;
         if !matches!(asked.first(), Some(b'{' | b'[' | b'"')) {
             echo.add(asked.trim_ascii(), text);
             return echo;
         }
-        while let Some(open) = memchr::memchr(b'"', rest).filter(|_| echo.len < MAX) {
+        while let Some(open) = memchr::memchr(b'"', rest).filter(|_| left > 0) {
             let inside = &rest[open + 1..];
             let close = end_of_string(inside);
             rest = inside.get(close + 1..).unwrap_or_default();
             if rest.trim_ascii_start().first() != Some(&b':') {
                 echo.add(&inside[..close], text);
+                left -= 1;
             }
         }
         echo

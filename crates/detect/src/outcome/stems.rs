@@ -18,8 +18,7 @@ const STEMS: &[&str] = &[
     "no tool", "no attribute", "unauthorized", "forbidden", "unrecogni", "unexpected", "undefined",
     "unresolved", "unavailable", "disabled", "ambiguous", "segmentation", "dumped", "out of ",
     "name or service", "too many", "too few", "nothing happen", "positional arg", "should only",
-    "background", "prohibit", "err!", ": *** ", "no changes", "replace_all", "no known", "n't understand",
-    "insufficient", "expired",
+    "background", "prohibit",
 ];
 
 /// Places of a text at which one of the stems begins, from left to right; `None` where this machine has no fast way to
