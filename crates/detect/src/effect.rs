@@ -386,7 +386,10 @@ fn words_of_vector(value: &[u8]) -> impl Iterator<Item = u8> {
 fn command_of_verb(tool: &str, canonical: &[u8], out: &mut Vec<u8>) {
     let program = tool.split(['_', '-']).next().filter(|_| tool.ends_with("cli")).unwrap_or(tool);
     let is_line = |name: &[u8]| matches!(name, b"command" | b"cmd" | b"args" | b"arguments" | b"subcommand");
-    let line = fields(canonical).find(|(name, value)| is_line(name) && !value.starts_with(b"{"));
+    // Programs have one word for a name, and most tools have more.
+    let may_be_program = !program.contains(['_', '-']);
+    let is_given = |(name, value): &(&[u8], &[u8])| is_line(name) && !value.starts_with(b"{");
+    let line = if may_be_program { fields(canonical).find(is_given) } else { None };
     let start = out.len();
     match line {
         Some((_, value)) if value.starts_with(b"[") => out.extend(words_of_vector(value)),
