@@ -93,7 +93,7 @@ impl Saved for Finding {
 }
 
 /// The names of all rules.
-pub(super) const RULES: [&str; 33] = [
+pub(super) const RULES: [&str; 34] = [
     "aside_row",
     "alike_words",
     "blind_cycle",
@@ -123,6 +123,7 @@ pub(super) const RULES: [&str; 33] = [
     "same_words",
     "sweep",
     "talks_on",
+    "thinks_only",
     "tool_down",
     "unknown_tool",
     "waiting_cycle",

@@ -15,6 +15,8 @@ pub(super) enum Kind {
     Status,
     /// Words beside an error or a status.
     Message,
+    /// The same; a list of messages is one of what is wrong with a request.
+    Detail,
     /// The name of an error.
     Code,
     /// A thing's own name or number.
@@ -48,7 +50,7 @@ const NAMES: &[(&[u8], Kind)] = &[
     (b"message", Kind::Message),
     (b"msg", Kind::Message),
     (b"reason", Kind::Message),
-    (b"detail", Kind::Message),
+    (b"detail", Kind::Detail),
     (b"details", Kind::Message),
     (b"problem", Kind::Message),
     (b"cause", Kind::Message),
@@ -88,7 +90,7 @@ impl Kind {
 
     /// Whether what stands under that name speaks, whatever it is called there.
     const fn speaks(self) -> bool {
-        matches!(self, Self::Error | Self::Message)
+        matches!(self, Self::Error | Self::Message | Self::Detail)
     }
 }
 
@@ -166,6 +168,10 @@ impl<'a> Fields<'a> {
                 self.error_words = self.error_words.or(words);
             }
             Kind::Message => self.message = self.message.or(words),
+            Kind::Detail => {
+                self.error |= is_list && inside.message.is_some();
+                self.message = self.message.or(words);
+            }
             _ if kind.wraps() => {
                 self.has_data |= kind == Kind::Data;
                 self.text = self.text.or(inside.text);
@@ -191,7 +197,7 @@ impl<'a> Fields<'a> {
                 self.error = true;
                 self.error_words = self.error_words.or(says);
             }
-            Kind::Message => self.message = self.message.or(says),
+            Kind::Message | Kind::Detail => self.message = self.message.or(says),
             Kind::Code => self.code = self.code.or(says),
             Kind::Thing => self.is_thing = true,
             Kind::Rpc => self.is_rpc = true,
