@@ -350,7 +350,7 @@ impl Worker {
         let edits = self.edits(case, dialect, body);
         let is_signed = case.facts.signed || is_signed(looked.headers, looked.query);
         if !is_signed {
-            editing.body = rewritten(dialect, body, case.located.key, &edits);
+            editing.body = rewritten(dialect, body, (case.located.key, case.anchor), &edits);
         }
         editing.rewritten = editing.body.is_some();
         let upstream = settings.upstream(destination.provider, destination.route);
