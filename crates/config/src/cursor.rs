@@ -122,6 +122,12 @@ impl<'a> Cursor<'a> {
         matches!(self.node.value, Value::List(_))
     }
 
+    /// Whether this is a list of maps, and no empty one.
+    pub(crate) fn is_list_of_maps(self) -> bool {
+        let Value::List(items) = &self.node.value else { return false };
+        !items.is_empty() && items.iter().all(|item| matches!(item.value, Value::Map(_)))
+    }
+
     pub(crate) const fn is_map(self) -> bool {
         matches!(self.node.value, Value::Map(_))
     }

@@ -30,8 +30,14 @@ use policies::files::{self, Loader, PolicyFiles};
 
 /// Reads every section; what is wrong is on the report afterwards, and what is absent has its default.
 pub(crate) fn read(root: Cursor<'_>, load: &mut Loader<'_>) -> Read<Config> {
+    if root.is_list_of_maps() {
+        return only_policies(root);
+    }
     let default = Config::default();
     let mut fields = root.map()?;
+    if fields.has("spec") {
+        return only_policies(root);
+    }
     let listen = fields.field("listen", default.listen, listen::read);
     let usual = listen.as_ref().ok().copied();
     let admin_listen = fields.field("admin_listen", None, |value| {
@@ -108,4 +114,14 @@ pub(crate) fn read(root: Cursor<'_>, load: &mut Loader<'_>) -> Read<Config> {
         kill_switches,
         notices: Vec::new(),
     })
+}
+
+/// A file that is one policy, or a list of them, is a config in which all the rest has its default.
+fn only_policies(root: Cursor<'_>) -> Read<Config> {
+    let default = Config::default();
+    let usual_similarity = SemanticConfig::default().threshold;
+    let PolicyFiles { policies, .. } =
+        files::content(root, &mut policies::Ids::of("policy"), usual_similarity)?;
+    let detectors = DetectorsConfig { ladder: policies::ladder_in_force(&policies), ..default.detectors };
+    Ok(Config { detectors, policies, ..default })
 }

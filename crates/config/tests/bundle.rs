@@ -52,6 +52,20 @@ fn a_whole_bundle_is_a_config() {
 }
 
 #[test]
+fn one_policy_or_a_list_of_them_is_a_config_too() {
+    let policy = r#"{ "id": "llm-policy", "spec": { "selector": { "pathExact": "/v1/chat/completions" },
+        "tool_loops": { "enabled": true, "ladder": ["reject"] }, "rules": [] } }"#;
+    let below = Config::parse(&format!(r#"{{ "policies": [{policy}] }}"#)).expect("the policy is sound");
+    assert_eq!(Config::parse(policy), Ok(below.clone()));
+    assert_eq!(Config::parse(&format!("[{policy}]")), Ok(below));
+
+    let problems =
+        Config::parse("id: a\nspec: {}\nlisten: 127.0.0.1:1\n").expect_err("it is one or the other");
+    assert_eq!((problems.len(), problems[0].line, &*problems[0].path), (1, 3, "listen"));
+    assert!(Config::parse("- {}").is_err(), "a policy has an id");
+}
+
+#[test]
 fn a_bundle_can_be_a_policy_file_as_well() {
     let mut load = |_: &str| Ok(include_str!("good/bundle.json").to_owned());
     let config = Config::parse_with("policy_files: [bundle.json]", &mut load).expect("the bundle is sound");

@@ -10,6 +10,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response};
 use loopbreaker_dashboard::Asset;
+use loopbreaker_observatory::{Caller, LoneGuard};
 use loopbreaker_telemetry::Part;
 use serde_json::json;
 
@@ -18,6 +19,7 @@ use crate::decision;
 use crate::observe::Observing;
 use crate::pipeline::Worker;
 use crate::reply::{Reply, with};
+use crate::sessions::RunName;
 use crate::timely::Timely;
 
 /// Whether a path is one of ours, which no provider sees.
@@ -82,6 +84,9 @@ impl Worker {
         if is_order(request.uri().path()) {
             return self.operate(request, visitor).await;
         }
+        if self.shared.observing.running().is_none() && LoneGuard::is_asked(&request) {
+            return self.guard_alone(request, &visitor.caller).await;
+        }
         // Whoever asks sees what has just passed; whoever listens hears of it when it is written down.
         let path = request.uri().path();
         let asks =
@@ -90,6 +95,20 @@ impl Worker {
             self.shared.observing.catch_up().await;
         }
         self.shared.observing.answer(request.map(Timely::of), visitor.caller).await
+    }
+
+    /// Answers an agent that asks the guard, for as long as nothing is kept: a log that is off or away stops no agent
+    /// and lets no loop go on.
+    async fn guard_alone(&self, request: Request<Incoming>, caller: &Caller) -> Response<Reply> {
+        let shared = &self.shared;
+        let is_paused = |session: &str| {
+            let named = match &caller.tenant {
+                Some(tenant) => vec![RunName::of(tenant, session)],
+                None => shared.sessions.named(session),
+            };
+            matches!(named[..], [run] if shared.pauses.is_paused(run))
+        };
+        shared.observing.guard(request.map(Timely::of), caller, is_paused).await
     }
 
     /// Each part with its state. Requests can be served unless the gateway is on its way out.

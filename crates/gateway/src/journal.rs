@@ -44,6 +44,8 @@ pub(crate) struct Who {
     pub(crate) tenant: Arc<str>,
     pub(crate) session: Arc<str>,
     pub(crate) key: SessionKey,
+    /// How the conversation began that it belongs to; a session may have several.
+    pub(crate) anchor: u128,
     pub(crate) agent: Arc<str>,
     pub(crate) model: Option<Box<str>>,
     pub(crate) dialect: Option<Dialect>,
@@ -261,15 +263,20 @@ impl Heard {
 }
 
 /// The name of the log about one step: the same however often its transcript is read.
+///
+/// A call says by itself what it is. Words do not: answers to different questions may stand at one place of a session,
+/// and how their conversations began tells them apart.
 pub(crate) fn trace_id(
     session: SessionKey,
+    anchor: u128,
     position: usize,
     tool: Option<&str>,
     args: Option<&str>,
 ) -> TraceId {
-    let fingerprint = tool.map(|tool| loopbreaker::Fingerprint::of_call(tool, args));
-    let fingerprint = fingerprint.as_ref().map_or(&[][..], |fingerprint| fingerprint.as_bytes());
-    TraceId::derived(&[&session.0.to_le_bytes(), &position.to_le_bytes(), fingerprint])
+    let call = tool.map(|tool| loopbreaker::Fingerprint::of_call(tool, args));
+    let anchor = anchor.to_le_bytes();
+    let what = call.as_ref().map_or(&anchor[..], |call| call.as_bytes());
+    TraceId::derived(&[&session.0.to_le_bytes(), &position.to_le_bytes(), what])
 }
 
 /// A tool's name, as it is kept.

@@ -311,13 +311,25 @@ fn proposal(budget: &Budget, standing: &Standing, estimate: u64) -> Proposal {
     }
 }
 
+/// An amount as people write it: money in dollars, with as many digits as it has, two at least.
+fn written(quantity: Quantity, amount: u64) -> String {
+    if quantity != Quantity::Money {
+        return amount.to_string();
+    }
+    let digits = format!("{:06}", amount % 1_000_000);
+    let fine = digits[2..].trim_end_matches('0');
+    format!("${}.{}{fine}", amount / 1_000_000, &digits[..2])
+}
+
 fn refusal(budget: &Budget, standing: &Standing, estimate: u64) -> Refused {
-    let quantity = match budget.limit.quantity {
-        Quantity::Requests => "requests",
-        Quantity::Tokens => "tokens",
-        Quantity::Money => "micro-dollars",
+    let quantity = budget.limit.quantity;
+    let unit = match quantity {
+        Quantity::Requests => " requests",
+        Quantity::Tokens => " tokens",
+        Quantity::Money => "",
     };
     let Standing { used, amount, reset_seconds, .. } = *standing;
+    let whole = written(quantity, amount);
     let (next, retry_after) = match budget.limit.window {
         Window::Seconds(_) => (format!("wait {reset_seconds} s"), reset_seconds.max(1)),
         // No time makes it larger, so clients are told a time for which none of them waits.
@@ -325,13 +337,14 @@ fn refusal(budget: &Budget, standing: &Standing, estimate: u64) -> Refused {
     };
     let id = &budget.rule.id;
     let message = if used >= amount {
-        format!("the budget `{id}` is used up: {used} of {amount} {quantity}; {next}, or raise the limit")
+        let used = written(quantity, used);
+        format!("the budget `{id}` is used up: {used} of {whole}{unit}; {next}, or raise the limit")
     } else {
         // What may come of it is told, since what was used does not explain it; and no time makes the whole larger.
-        let left = amount - used;
+        let (left, may_use) = (written(quantity, amount - used), written(quantity, estimate));
         let next = if estimate > amount { String::new() } else { format!(", {next}") };
         format!(
-            "the budget `{id}` has {left} of {amount} {quantity} left, and this request may use {estimate}; give it a \
+            "the budget `{id}` has {left} of {whole}{unit} left, and this request may use {may_use}; give it a \
              lower `max_tokens`{next}, or raise the limit"
         )
     };
@@ -396,7 +409,7 @@ mod tests {
     use loopbreaker_budget::Tokens;
     use loopbreaker_dialect::Facts;
 
-    use super::{Estimate, jwt_claim, query_value};
+    use super::{Estimate, Quantity, jwt_claim, query_value, written};
 
     #[test]
     fn a_guess_at_the_answer_never_takes_a_small_budget_whole_and_what_the_client_allows_does() {
@@ -424,6 +437,13 @@ mod tests {
             let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static(token))]);
             assert_eq!(jwt_claim(&headers, "org_id"), None, "{token}");
         }
+    }
+
+    #[test]
+    fn money_is_told_in_dollars() {
+        let told = [5_000_000, 2_500_000, 27, 1_230_400].map(|micros| written(Quantity::Money, micros));
+        assert_eq!(told, ["$5.00", "$2.50", "$0.000027", "$1.2304"]);
+        assert_eq!(written(Quantity::Tokens, 100_000), "100000");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::{Request, Response};
 use loopbreaker_config::{Config, LogPlace};
-use loopbreaker_observatory::{Caller, Observatory, Options};
+use loopbreaker_observatory::{Caller, LoneGuard, Observatory, Options};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -32,6 +32,8 @@ pub(crate) struct Observing {
     problem: Mutex<String>,
     /// Requests of which nothing was written down since it was not open yet.
     missed: AtomicU64,
+    /// Answers agents for as long as there is no observatory.
+    guard: LoneGuard,
 }
 
 /// An observatory that works.
@@ -58,7 +60,8 @@ impl Observing {
             options
         });
         let problem = Mutex::new("the store is still being opened".to_owned());
-        Self { wanted, running: OnceLock::new(), problem, missed: AtomicU64::new(0) }
+        let guard = LoneGuard::new(config.detectors.clone());
+        Self { wanted, running: OnceLock::new(), problem, missed: AtomicU64::new(0), guard }
     }
 
     /// How the store is opened, if it is.
@@ -120,6 +123,25 @@ impl Observing {
         if let Some(running) = self.running() {
             running.observatory.end_streams();
         }
+    }
+
+    /// The config says something else of the detectors now.
+    pub(crate) fn rewritten(&self, config: &Config) {
+        match self.running() {
+            Some(running) => running.observatory.rewritten(config.detectors.clone()),
+            None => self.guard.rewritten(config.detectors.clone()),
+        }
+    }
+
+    /// Answers an agent that asks the guard where nothing is kept. `is_paused` says whether an operator holds its
+    /// session.
+    pub(crate) async fn guard(
+        &self,
+        request: Request<Timely<Incoming>>,
+        caller: &Caller,
+        is_paused: impl FnOnce(&str) -> bool,
+    ) -> Response<Reply> {
+        self.guard.answer(request, caller, is_paused).await.map(Reply::Observed)
     }
 
     /// Answers a request to the API.

@@ -151,7 +151,7 @@ impl Worker {
             && let (Some(told), Some(standings)) = (&asked.told, asked.standings())
         {
             if told.is_reserved {
-                case.verdict.budget_warning = case.charges.stage_told(told);
+                case.verdict.warn_of(case.charges.stage_told(told));
                 return Ok(());
             }
             let refusal = case.charges.refusal(&standings, case.is_let_go);
@@ -164,7 +164,7 @@ impl Worker {
             return Err(Box::new(refusal.unwrap_or_else(loop_detected)));
         }
         case.ticket.own = case.charges.reserve(ledger, now, case.is_let_go)?;
-        case.verdict.budget_warning = case.charges.stage(ledger, now);
+        case.verdict.warn_of(case.charges.stage(ledger, now));
         Ok(())
     }
 
@@ -350,7 +350,7 @@ impl Worker {
         let edits = self.edits(case, dialect, body);
         let is_signed = case.facts.signed || is_signed(looked.headers, looked.query);
         if !is_signed {
-            editing.body = rewritten(dialect, body, case.located.key, &edits);
+            editing.body = rewritten(dialect, body, (case.located.key, case.anchor), &edits);
         }
         editing.rewritten = editing.body.is_some();
         let upstream = settings.upstream(destination.provider, destination.route);

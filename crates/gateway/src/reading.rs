@@ -59,6 +59,7 @@ pub(crate) fn read_body(
             case.facts = Arc::clone(&inspection.facts);
             case.model = case.facts.model.clone().or(case.model.take());
             case.tip = inspection.transcript.tip;
+            case.anchor = inspection.transcript.anchor.unwrap_or(case.tip);
             case.position = inspection.transcript.loops.steps();
             case.inspection = Some(inspection);
         }

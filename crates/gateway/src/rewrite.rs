@@ -12,14 +12,14 @@ use crate::sessions::SessionKey;
 pub(crate) fn rewritten(
     dialect: Dialect,
     body: &[u8],
-    session: SessionKey,
+    (session, anchor): (SessionKey, u128),
     edits: &[Edit],
 ) -> Option<Vec<u8>> {
     let mut edited: Option<Vec<u8>> = None;
     for edit in edits {
         let Edit::Rewrite(step, content) = edit else { continue };
         let now = edited.as_deref().unwrap_or(body);
-        let changed = match find(dialect, body, session, *step) {
+        let changed = match find(dialect, body, (session, anchor), *step) {
             Some(Found::Call(nth)) => with_result(dialect, now, nth, content),
             Some(Found::Words) => with_last_words(dialect, now, content),
             None => None,
@@ -38,13 +38,18 @@ enum Found {
 }
 
 /// The step that the log knows by this name.
-fn find(dialect: Dialect, body: &[u8], session: SessionKey, wanted: TraceId) -> Option<Found> {
+fn find(
+    dialect: Dialect,
+    body: &[u8],
+    (session, anchor): (SessionKey, u128),
+    wanted: TraceId,
+) -> Option<Found> {
     let (mut position, mut calls) = (0, 0);
     let mut found = None;
     let mut look = |step: &Step<'_>| {
         let args = step.args.map(journal::input);
         let tool = step.tool.map(journal::tool_name);
-        if found.is_none() && trace_id(session, position, tool, args.as_deref()) == wanted {
+        if found.is_none() && trace_id(session, anchor, position, tool, args.as_deref()) == wanted {
             found = Some(if tool.is_some() { Found::Call(calls) } else { Found::Words });
         }
         position += 1;

@@ -246,9 +246,7 @@ impl Shared {
     /// Puts another config in force, below what was changed at run time.
     pub(crate) fn reload(&self, config: Config) {
         let mut written = self.written();
-        if let Some(running) = self.observing.running() {
-            running.observatory.rewritten(config.detectors.clone());
-        }
+        self.observing.rewritten(&config);
         written.config = config;
         self.put_in_force(self.changed_at_run_time(&written));
     }

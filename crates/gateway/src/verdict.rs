@@ -118,6 +118,15 @@ impl Verdict {
         }
     }
 
+    /// A budget may have reached one of its stages: the call passes, and its verdict says that there is something to
+    /// know.
+    pub(crate) fn warn_of(&mut self, stage: Option<String>) {
+        if stage.is_some() {
+            self.action = self.action.max(Action::Warn);
+        }
+        self.budget_warning = stage;
+    }
+
     /// What is left of a verdict that somebody has lifted: what there is to tell is told all the same.
     pub(crate) fn told(&self) -> Action {
         match (&self.hint, &self.seen) {

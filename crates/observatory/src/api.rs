@@ -21,6 +21,7 @@ use hyper::header::{ALLOW, CONTENT_LENGTH, HeaderValue};
 use hyper::{Method, Request, Response};
 use serde_json::Value;
 
+pub use guard::LoneGuard;
 pub use reply::Reply;
 
 use crate::observatory::Observatory;

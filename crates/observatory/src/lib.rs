@@ -54,7 +54,7 @@ mod waste;
 mod writer;
 
 pub use agreed::{Setting, SettingChange};
-pub use api::{Caller, Reply, decoded};
+pub use api::{Caller, LoneGuard, Reply, decoded};
 pub use audit::{AuditCheck, AuditEntry, verify_audit};
 pub use concern::STEPS_OUT_OF_A_LOOP;
 pub use elsewhere::OrderElsewhere;

@@ -17,8 +17,10 @@ use crate::writer::Scribe;
 const SETTING: &str = "detectors";
 
 /// The thresholds of this moment, and what was made of them.
+#[derive(Debug)]
 pub(crate) struct Thresholds(RwLock<Running>);
 
+#[derive(Debug)]
 struct Running {
     /// What the file says.
     written: DetectorsConfig,
@@ -95,7 +97,7 @@ impl Thresholds {
         is_new
     }
 
-    fn set_written(&self, written: DetectorsConfig) {
+    pub(crate) fn set_written(&self, written: DetectorsConfig) {
         let mut running = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let change = running.change.clone();
         running.renew(written, change);

@@ -96,6 +96,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(8);
 const BATCH_TIME: Duration = Duration::from_secs(1);
 /// How often the thread looks after what nobody asks for.
 const TICK: Duration = Duration::from_millis(250);
+/// How often a store that has failed is tried where nothing is to be written.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// What is written then.
+const TRIED_SETTING: &str = "tried_at";
 /// Event numbers are set aside in blocks, so that a restart never gives one twice.
 const EVENT_BLOCK: u64 = 10_000;
 /// Events of other processes that are read at a time.
@@ -224,6 +228,8 @@ struct Desk {
     /// Event numbers up to this one are set aside.
     reserved: u64,
     last_tick: Instant,
+    /// When a store that had failed was last tried.
+    last_try: Instant,
 }
 
 impl Desk {
@@ -237,6 +243,7 @@ impl Desk {
             open: LruCache::new(MAX_OPEN),
             reserved,
             last_tick: Instant::now(),
+            last_try: Instant::now(),
         }
     }
 
@@ -276,6 +283,12 @@ impl Desk {
                     });
                     let chores = Envelope { job, count: 0, relied_on: true, place: None, reason: None };
                     self.commit(&mut [chores].into());
+                } else if self.is_to_be_tried() {
+                    self.last_try = Instant::now();
+                    let job =
+                        unanswered(|scribe| scribe.store.put_setting(TRIED_SETTING, &scribe.now.to_string()));
+                    let trial = Envelope { job, count: 0, relied_on: true, place: None, reason: None };
+                    self.commit(&mut [trial].into());
                 } else if self.store.words_are_due() {
                     self.commit(&mut VecDeque::new());
                 } else if self.store.may_shrink() {
@@ -284,6 +297,14 @@ impl Desk {
                 }
             }
         }
+    }
+
+    /// Whether the store has failed and nobody wants anything written that would show whether it works again. One that
+    /// others write to shows it by what is read of them.
+    fn is_to_be_tried(&self) -> bool {
+        !self.shared.has_others
+            && self.last_try.elapsed() >= TRY_AGAIN
+            && self.shared.health.failure().is_some()
     }
 
     /// One transaction. Either all that it takes from the batch is committed and answered, or all of the batch fails.

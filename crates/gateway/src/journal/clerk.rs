@@ -110,7 +110,7 @@ impl Clerk {
             return;
         }
         let (tool, args) = (step.tool.as_deref(), step.args.as_deref());
-        let id = trace_id(who.key, step.position, tool, args);
+        let id = trace_id(who.key, who.anchor, step.position, tool, args);
         let (status, output) = outcome(step);
         if let Some(at) = run.open.iter().position(|open| *open == id) {
             run.open.remove(at);
@@ -142,7 +142,7 @@ impl Clerk {
         for (index, call) in answered.answer.calls.iter().enumerate() {
             let args = input(&call.args);
             let (tool, args) = (tool_name(&call.tool), Some(&*args));
-            let id = trace_id(who.key, answered.position + index, Some(tool), args);
+            let id = trace_id(who.key, who.anchor, answered.position + index, Some(tool), args);
             first.get_or_insert(id);
             if run.knows(id) {
                 continue;
@@ -161,7 +161,7 @@ impl Clerk {
                     &millis(who.at).to_le_bytes(),
                 ])
             } else {
-                trace_id(who.key, answered.position, None, None)
+                trace_id(who.key, who.anchor, answered.position, None, None)
             };
             let said = text.map(|text| start_of(text, Heard::MAX_TEXT).to_owned());
             logs.push(run.log(who, (answered.position, id), None, None, None, (Status::Success, said)));
@@ -209,6 +209,7 @@ impl Clerk {
         let run = self.runs.get_or_insert_mut(who.key, Run::default);
         let id = TraceId::derived(&[
             &who.key.0.to_le_bytes(),
+            &who.anchor.to_le_bytes(),
             &failed.position.to_le_bytes(),
             failed.code.as_bytes(),
         ]);

@@ -15,6 +15,7 @@ fn who() -> Who {
         tenant: "acme".into(),
         session: "run-17".into(),
         key: SessionKey(17),
+        anchor: 1,
         agent: "coder".into(),
         model: Some("gpt-5".into()),
         dialect: Some(Dialect::Chat),
@@ -162,6 +163,30 @@ async fn a_transcript_that_is_read_again_from_the_start_writes_nothing_twice() {
         journal.flush(Duration::from_secs(5));
     }
     assert_eq!(steps(&observatory).await.len(), 3);
+}
+
+#[tokio::test]
+async fn answers_to_different_questions_of_one_session_are_steps_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let observatory = Arc::new(Observatory::open(Options::at(folder.path().join("log.db"))).unwrap());
+    let asked = |anchor| Who { anchor, ..who() };
+    let done = |anchor| {
+        let answer = Answer { text: "Done.".to_owned(), ..Answer::default() };
+        let (tokens, cost_micros) = (12, 0);
+        let answered = Answered { position: 1, answer, tokens, cost_micros, is_given_again: false };
+        Entry::Answered(asked(anchor), Box::new(answered))
+    };
+    for _ in 0..2 {
+        // A clerk who knows nothing of the session, as after a restart.
+        let journal = Journal::open(Arc::clone(&observatory)).unwrap();
+        for anchor in 1..=3 {
+            let (heard, _) = Talk::new().request(&[ASKED]);
+            journal.tell(Entry::Heard(asked(anchor), heard));
+            journal.tell(done(anchor));
+        }
+        journal.flush(Duration::from_secs(5));
+    }
+    assert_eq!(steps(&observatory).await.len(), 3, "each is told once, however often it is asked");
 }
 
 #[test]

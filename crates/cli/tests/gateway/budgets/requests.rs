@@ -180,15 +180,18 @@ fn every_rule_holds() {
 }
 
 #[test]
-fn stages_are_told_once_on_the_way() {
+fn stages_are_told_once_on_the_way_and_their_verdict_is_a_warning() {
     let lab = Lab::with(&rules("{ id: r, key: tenant, requests: 4, period: 1h, warn_at: [0.5, 0.75] }"));
     let told: Vec<_> = (0..5)
         .map(|index| {
             let reply = lab.chat(&[], question(&format!("question {index}")));
-            reply.header("x-loopbreaker-budget").unwrap_or("-").to_owned()
+            let header = |name| reply.header(name).unwrap_or("-").to_owned();
+            (header("x-loopbreaker-verdict"), header("x-loopbreaker-budget"))
         })
         .collect();
-    assert_eq!(told, ["-", "rule=r; stage=0.5", "rule=r; stage=0.75", "-", "-"]);
+    let told: Vec<_> = told.iter().map(|(verdict, stage)| (&**verdict, &**stage)).collect();
+    let (half, most) = (("warn", "rule=r; stage=0.5"), ("warn", "rule=r; stage=0.75"));
+    assert_eq!(told, [("allow", "-"), half, most, ("allow", "-"), ("reject", "-")]);
 }
 
 #[test]

@@ -45,6 +45,45 @@ fn whoever_asks_sees_the_call_that_has_just_passed() {
     }
 }
 
+/// Asks the guard about one and the same call, so many times.
+fn guard(lab: &Lab, times: usize) -> Vec<Value> {
+    let call = json!({ "session_id": "run-1", "tool": "read", "args": { "path": "a" } }).to_string();
+    (0..times).map(|_| lab.post("/api/v1/guard/check", &[], &call).json()["allowed"].clone()).collect()
+}
+
+#[test]
+fn the_guard_stops_a_loop_although_nothing_is_kept() {
+    let lab =
+        Bench::new().config("log: off\nsentinel: { default: { threshold: 2, window_size: 5 } }").start();
+    assert_eq!(guard(&lab, 3), [true, true, false]);
+
+    let session = json!({ "session_id": "run-1" }).to_string();
+    assert_eq!(lab.post("/api/v1/guard/reset", &[], &session).status, 200);
+    assert_eq!(guard(&lab, 1), [true]);
+    let ran =
+        json!({ "session_id": "run-2", "tool": "ls", "args": {}, "result": "a\nb", "status": "success" });
+    let told: Vec<_> = (0..3)
+        .map(|_| lab.post("/api/v1/guard/outcome", &[], ran.to_string()).json()["action"].clone())
+        .collect();
+    assert_eq!(told, ["allow", "warn", "hint"]);
+
+    lab.reconfigure("log: off\nsentinel: { default: { threshold: 4, window_size: 5 } }");
+    until("it is read", || lab.metric(r#"loopbreaker_config_reloads_total{result="loaded"}"#) > 0.0);
+    assert_eq!(guard(&lab, 5), [true, true, true, true, false], "its thresholds are those of the file");
+}
+
+#[test]
+fn an_operator_pauses_what_asks_the_guard_although_nothing_is_kept() {
+    let lab = Bench::new().config("log: off").start();
+    assert_eq!(lab.chat(&[("x-session-id", "run-1")], question("hello")).status, 200);
+    assert_eq!(lab.post("/api/v1/sessions/run-1/pause", &[], "{}").status, 200);
+    let call = json!({ "session_id": "run-1", "tool": "read" }).to_string();
+    let asked = || lab.post("/api/v1/guard/check", &[], &call).json();
+    assert_eq!((&asked()["allowed"], &asked()["paused"]), (&json!(false), &json!(true)));
+    assert_eq!(lab.post("/api/v1/sessions/run-1/resume", &[], "{}").status, 200);
+    assert_eq!((&asked()["allowed"], &asked()["paused"]), (&json!(true), &json!(false)));
+}
+
 /// The store is away: that is told, requests go on, and nothing is acknowledged.
 fn is_told_to_be_away(lab: &Lab) {
     let ready = lab.readiness();
@@ -59,6 +98,7 @@ fn is_told_to_be_away(lab: &Lab) {
     assert_eq!(refused.json()["error"], "store_unavailable");
     assert!(refused.text().contains("send this again"), "{}", refused.text());
     assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(guard(lab, 4), [true, true, true, false], "agents are guarded all the same");
 }
 
 /// It is back by itself: logs are acknowledged, and a conversation that went on meanwhile is there from its beginning.

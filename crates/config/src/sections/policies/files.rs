@@ -72,7 +72,11 @@ pub(in crate::sections) fn read(
 }
 
 /// One policy, a list of them, or a whole bundle.
-fn content(root: Cursor<'_>, ids: &mut Ids, usual_similarity: f64) -> Read<PolicyFiles> {
+pub(in crate::sections) fn content(
+    root: Cursor<'_>,
+    ids: &mut Ids,
+    usual_similarity: f64,
+) -> Read<PolicyFiles> {
     let policies = |policies| PolicyFiles { policies, ..PolicyFiles::default() };
     if root.is_list() {
         return super::read(root, ids, usual_similarity).map(policies);
