@@ -95,6 +95,9 @@ fn each_candidate(candidates: Json<'_>, scribe: &mut Scribe) -> Option<()> {
 
 fn read_part(part: gemini::Part<'_>, scribe: &mut Scribe) {
     if let Some(function) = part.function_call {
+        if function.runs_at_provider {
+            return scribe.begin_anew();
+        }
         if function.comes_in_pieces {
             // Where the last of them is, is not known before the next.
             scribe.leave_whole();
