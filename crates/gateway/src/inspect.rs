@@ -78,6 +78,7 @@ impl Reader<'_> {
         let from = newest_result(given).filter(|_| thread.is_none());
         let mut tail = Tail { from, is_old: self.knows_the_end, words: Vec::new() };
         if let Some(kept) = &mut kept {
+            self.recall(kept, given);
             kept.loops.hear(given, &mut tail, tell);
         }
 
@@ -157,6 +158,7 @@ impl Reader<'_> {
         for (link, index) in links.iter().rev().take(look_back) {
             if let Some(mut known) = self.transcripts.take(*link) {
                 tail.from = tail.from.map(|from| from.saturating_sub(index + 1));
+                self.recall(&mut known, &messages[index + 1..]);
                 known.loops.hear(&messages[index + 1..], tail, tell);
                 // The bytes are others, so their hashes are worth nothing.
                 (known.canonical, known.place) = (0, None);
@@ -166,6 +168,16 @@ impl Reader<'_> {
         let mut transcript = Box::new(self.fresh());
         transcript.loops.hear(messages, tail, tell);
         transcript
+    }
+
+    /// Lets a transcript know what the answer to it called, where its client only names that.
+    fn recall(self, known: &mut Transcript, messages: &[Message<'_>]) {
+        let answer = known.answer.take();
+        if let Some(answer) = answer.filter(|_| messages.iter().any(Message::is_reference))
+            && let Some(answered) = self.transcripts.copy(answer)
+        {
+            known.loops.recall(answered.loops, messages);
+        }
     }
 
     /// What a request of a conversation goes on from: for the last one that was sent, when it comes again, from where it
@@ -189,6 +201,7 @@ impl Reader<'_> {
             sent: 0,
             recent: Recent::default(),
             loops: LoopState::new(self.rules),
+            answer: None,
             place: None,
         }
     }
