@@ -28,8 +28,8 @@ pub(crate) struct Function<'a> {
     response: Option<Json<'a>>,
     /// What is shown beside the response.
     parts: Option<Json<'a>>,
-    /// How code ended.
-    outcome: Option<Json<'a>>,
+    /// Whether it is code that failed.
+    has_failed: bool,
     /// Whether its arguments come a piece at a time.
     pub(crate) comes_in_pieces: bool,
     /// Whether the provider runs it.
@@ -45,7 +45,10 @@ impl<'a> Function<'a> {
             "args" | "code" => function.args = Some(value),
             "response" | "output" => function.response = Some(value),
             "parts" => function.parts = Some(value).filter(|parts| !parts.is_null() && parts.get() != "[]"),
-            "outcome" => function.outcome = Some(value),
+            "outcome" => {
+                let outcome = value.inside().unwrap_or_default();
+                function.has_failed = matches!(outcome, "OUTCOME_FAILED" | "OUTCOME_DEADLINE_EXCEEDED");
+            }
             "partialArgs" | "partial_args" | "willContinue" | "will_continue" => {
                 function.comes_in_pieces = true;
             }
@@ -61,11 +64,6 @@ impl<'a> Function<'a> {
     /// Code that the model wrote, or what came of it. It has no name, and mostly no id.
     fn read_code(object: Json<'a>) -> Option<Self> {
         Self::read_at_provider(object).map(|function| Self { name: Some(CODE_EXECUTION), ..function })
-    }
-
-    fn has_failed(&self) -> bool {
-        let outcome = self.outcome.and_then(Json::inside).unwrap_or_default();
-        matches!(outcome, "OUTCOME_FAILED" | "OUTCOME_DEADLINE_EXCEEDED")
     }
 }
 
@@ -133,7 +131,7 @@ pub(crate) fn each_part<'a>(
                 tool: response.name,
                 result: response.response.map(only_words),
                 shown: response.parts,
-                failed: response.response.is_some_and(only_error) || response.has_failed(),
+                failed: response.response.is_some_and(only_error) || response.has_failed,
                 is_data: true,
             }));
         } else if let Some(text) = part.text.filter(|text| text.is_string()) {

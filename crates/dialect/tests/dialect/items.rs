@@ -63,7 +63,7 @@ fn tools_that_run_at_openai_bring_what_they_were_given_and_what_came_of_it() {
             again = format!("{:?} {:?} {:?}", step.tool.unwrap(), step.args.unwrap(), step.result);
         };
         Conversation::default().take(answer.ran[0].event(), &mut tell);
-        for part in expected.split(" | ").flat_map(|part| part.split('=').nth(1)) {
+        for part in expected.split(" | ").filter_map(|part| part.split('=').nth(1)) {
             assert!(again.contains(&format!("{part:?}")), "{again}");
         }
         assert!(answer.calls.is_empty(), "the client runs none of them");
