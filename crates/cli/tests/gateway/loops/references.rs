@@ -86,15 +86,17 @@ fn verdicts_at_provider(
         }
     });
     let lab = Bench::new().upstream(provider.url()).start();
-    let asked = (0..7).map(|turn| {
-        let mut body =
-            json!({ "model": "gpt-4o", "input": "go on", "metadata": { "turn": turn.to_string() } });
+    let asked = (0..8).map(|turn| {
+        let words = if turn == 0 { "fix it" } else { "go on" };
+        let mut body = json!({ "model": "gpt-4o", "input": words, "metadata": { "turn": turn.to_string() } });
         match turn {
             _ if !by_answer => body["conversation"] = "conv_1".into(),
             0 => {}
             _ => body["previous_response_id"] = format!("resp_{}", turn - 1).into(),
         }
         let reply = lab.post("/v1/responses", &[("authorization", "Bearer sk-test")], body.to_string());
+        // It goes on when the answer has been noted, which is a moment after its last byte.
+        lab.logged(turn + 1);
         reply.header("x-loopbreaker-verdict").unwrap_or("none").to_owned()
     });
     asked.collect()
@@ -104,8 +106,12 @@ fn verdicts_at_provider(
 fn a_loop_of_calls_that_ran_at_the_provider_is_found_where_it_keeps_the_history() {
     for by_answer in [true, false] {
         let told = verdicts_at_provider(by_answer, |_| "the same page".to_owned());
-        assert_eq!(told, ["allow", "allow", "warn", "hint", "hint", "throttle", "reject"], "{by_answer}");
+        assert_eq!(
+            told,
+            ["allow", "allow", "allow", "warn", "hint", "hint", "throttle", "reject"],
+            "{by_answer}"
+        );
         let told = verdicts_at_provider(by_answer, |turn| format!("page number {turn}"));
-        assert_eq!(told, ["allow"; 7], "{by_answer}");
+        assert_eq!(told, ["allow"; 8], "{by_answer}");
     }
 }
