@@ -83,13 +83,15 @@ impl Reader<'_> {
         }
 
         let start = kept.as_ref().map(|kept| kept.tip).or(thread).unwrap_or(self.tenant);
-        let spoken = spoken(given);
-        let links = links(start, &spoken);
         // An answer is told by its own name, so a retry names the one before it again. A conversation has one name for all
         // of its answers.
         let conversation = thread.filter(|_| !stays);
         let before =
             conversation.map(|thread| Box::new(self.before(thread, hash.of(body, body.len()), given)));
+        let spoken = spoken(given);
+        // Nor do the same words make the same transcript, when more has happened before them.
+        let happened = before.as_ref().map_or(0, |before| before.loops.steps() as u128);
+        let links = links(if happened > 0 { mix(start, happened) } else { start }, &spoken);
         let mut transcript = match (kept, &before) {
             (Some(kept), _) => kept,
             (None, Some(before)) => {

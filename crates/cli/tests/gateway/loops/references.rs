@@ -86,9 +86,9 @@ fn verdicts_at_provider(
         }
     });
     let lab = Bench::new().upstream(provider.url()).start();
-    let asked = (0..8).map(|turn| {
-        let words = if turn == 0 { "fix it" } else { "go on" };
-        let mut body = json!({ "model": "gpt-4o", "input": words, "metadata": { "turn": turn.to_string() } });
+    let asked = (0..7).map(|turn| {
+        let mut body =
+            json!({ "model": "gpt-4o", "input": "go on", "metadata": { "turn": turn.to_string() } });
         match turn {
             _ if !by_answer => body["conversation"] = "conv_1".into(),
             0 => {}
@@ -103,15 +103,11 @@ fn verdicts_at_provider(
 }
 
 #[test]
-fn a_loop_of_calls_that_ran_at_the_provider_is_found_where_it_keeps_the_history() {
+fn a_loop_of_calls_that_ran_at_the_provider_is_found_and_refused_where_it_keeps_the_history() {
     for by_answer in [true, false] {
         let told = verdicts_at_provider(by_answer, |_| "the same page".to_owned());
-        assert_eq!(
-            told,
-            ["allow", "allow", "allow", "warn", "hint", "hint", "throttle", "reject"],
-            "{by_answer}"
-        );
+        assert_eq!(told, ["allow", "allow", "warn", "hint", "hint", "throttle", "reject"], "{by_answer}");
         let told = verdicts_at_provider(by_answer, |turn| format!("page number {turn}"));
-        assert_eq!(told, ["allow"; 8], "{by_answer}");
+        assert_eq!(told, ["allow"; 7], "{by_answer}");
     }
 }
