@@ -10,6 +10,8 @@ pub(crate) use scribe::Scribe;
 
 use std::borrow::Cow;
 
+use loopbreaker::Status;
+
 use crate::{Dialect, Event, Held, Usage};
 
 /// What an answer says.
@@ -23,6 +25,8 @@ pub struct Answer {
     pub model: Option<String>,
     /// The calls that the client is to run.
     pub calls: Vec<Call>,
+    /// The calls of tools that ran at the provider while it answered (Responses).
+    pub ran: Vec<Ran>,
     /// How many bytes of words, thoughts and arguments there were in all, for an estimate where no usage came.
     pub text_bytes: u64,
     /// The beginning of what was said, at most 64 KiB of it.
@@ -71,6 +75,43 @@ impl Call {
             step: Held {
                 tool: Some(Cow::Borrowed(&self.tool)),
                 args: Some(Cow::Borrowed(&self.args)),
+                ..Held::default()
+            },
+        }
+    }
+}
+
+/// A call of a tool that ran at the provider, and what came of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// The tool.
+    pub tool: String,
+    /// The arguments as JSON text, or what else the tool was given.
+    pub args: Option<String>,
+    /// What it returned, as far as the answer says so; of a long result the beginning and a hash of the rest.
+    pub result: Option<String>,
+    /// Whether it is known that it failed.
+    pub failed: bool,
+}
+
+impl Ran {
+    /// The call as an event, as it would be read from a request that brings it along.
+    ///
+    /// ```
+    /// use loopbreaker_dialect::{Conversation, Ran};
+    /// let ran = Ran { tool: "fetch".into(), args: Some("{}".into()), result: Some("a page".into()), failed: false };
+    /// let mut steps = Vec::new();
+    /// Conversation::default().take(ran.event(), &mut |step| steps.push(format!("{:?} {:?}", step.tool, step.result)));
+    /// assert_eq!(steps, [r#"Some("fetch") Some("a page")"#]);
+    /// ```
+    pub fn event(&self) -> Event<'_> {
+        Event::Called {
+            waits_for: None,
+            step: Held {
+                tool: Some(Cow::Borrowed(&self.tool)),
+                args: self.args.as_deref().map(Cow::Borrowed),
+                result: self.result.as_deref().map(Cow::Borrowed),
+                status: self.failed.then_some(Status::Failure),
                 ..Held::default()
             },
         }

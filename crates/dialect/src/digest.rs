@@ -67,6 +67,9 @@ impl<'d> Digest<'d> {
                 if let Some(result) = returned.result {
                     self.result(result, returned.is_data);
                 }
+                if let Some(shown) = returned.shown {
+                    self.json(b'x', shown.get());
+                }
             }
             Part::Compacted => self.frame(b'-', b""),
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use loopbreaker::{Status, Timestamp};
 
-use crate::content::{self, Block};
+use crate::content::{self, Block, Shown};
 use crate::conversation::{Answer, CallName, Event, Held, Outcome};
 use crate::json::{Json, string, words};
 use crate::written::{Form, Malformed, Part, Written, each_part_of_block};
@@ -73,13 +73,20 @@ impl<'a> Listener<'a> {
                     tool: Some(call.tool.clone()),
                     args: call.args.map(words),
                     result: call.result.map(words),
+                    status: call.failed.then_some(Status::Failure),
                     ..Held::default()
                 };
                 take(Event::Called { waits_for: call.waits_for.clone(), step });
             }
             Part::Returned(returned) => {
                 let read = |result| if returned.is_data { words(result) } else { content::text(result) };
-                let result = Some(returned.result.map(read).unwrap_or_default());
+                let mut result = returned.result.map(read).unwrap_or_default();
+                if let Some(shown) = returned.shown {
+                    let written = Cow::Borrowed(shown.get());
+                    let shown = Shown { kind: Cow::Borrowed("parts"), written };
+                    result = content::joined(vec![result, Cow::Owned(shown.words())]);
+                }
+                let result = Some(result);
                 let status = returned.failed.then_some(Status::Failure);
                 take(Event::Returned {
                     call: CallName { id: returned.id.map(words), tool: returned.tool.and_then(string) },

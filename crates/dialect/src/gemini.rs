@@ -19,15 +19,21 @@ pub(crate) struct Part<'a> {
     shown: Option<(&'static str, Json<'a>)>,
 }
 
-/// A call, or its result.
+/// A call, or its result: of a function of the client's, or of a tool that runs at the provider.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Function<'a> {
     pub(crate) id: Option<Json<'a>>,
     pub(crate) name: Option<Json<'a>>,
     pub(crate) args: Option<Json<'a>>,
     response: Option<Json<'a>>,
+    /// What is shown beside the response.
+    parts: Option<Json<'a>>,
+    /// Whether it is code that failed.
+    has_failed: bool,
     /// Whether its arguments come a piece at a time.
     pub(crate) comes_in_pieces: bool,
+    /// Whether the provider runs it.
+    pub(crate) runs_at_provider: bool,
 }
 
 impl<'a> Function<'a> {
@@ -35,9 +41,14 @@ impl<'a> Function<'a> {
         let mut function = Self::default();
         let members = Cursor::new(object.get()).members(|key, value| match key {
             "id" => function.id = Some(value),
-            "name" => function.name = Some(value),
-            "args" => function.args = Some(value),
-            "response" => function.response = Some(value),
+            "name" | "toolType" | "tool_type" => function.name = Some(value),
+            "args" | "code" => function.args = Some(value),
+            "response" | "output" => function.response = Some(value),
+            "parts" => function.parts = Some(value).filter(|parts| !parts.is_null() && parts.get() != "[]"),
+            "outcome" => {
+                let outcome = value.inside().unwrap_or_default();
+                function.has_failed = matches!(outcome, "OUTCOME_FAILED" | "OUTCOME_DEADLINE_EXCEEDED");
+            }
             "partialArgs" | "partial_args" | "willContinue" | "will_continue" => {
                 function.comes_in_pieces = true;
             }
@@ -45,7 +56,19 @@ impl<'a> Function<'a> {
         });
         members.ok().map(|()| function)
     }
+
+    fn read_at_provider(object: Json<'a>) -> Option<Self> {
+        Self::read(object).map(|function| Self { runs_at_provider: true, ..function })
+    }
+
+    /// Code that the model wrote, or what came of it. It has no name, and mostly no id.
+    fn read_code(object: Json<'a>) -> Option<Self> {
+        Self::read_at_provider(object).map(|function| Self { name: Some(CODE_EXECUTION), ..function })
+    }
 }
+
+/// What the API calls the tool that runs code.
+const CODE_EXECUTION: Json<'static> = Json::of("\"code_execution\"");
 
 impl<'a> Part<'a> {
     /// Reads a part. The API takes the names in both spellings.
@@ -58,10 +81,12 @@ impl<'a> Part<'a> {
             "functionResponse" | "function_response" => part.function_response = Function::read(value),
             "inlineData" | "inline_data" => part.shown = Some(("inlineData", value)),
             "fileData" | "file_data" => part.shown = Some(("fileData", value)),
-            "executableCode" | "executable_code" => part.shown = Some(("executableCode", value)),
+            "executableCode" | "executable_code" => part.function_call = Function::read_code(value),
             "codeExecutionResult" | "code_execution_result" => {
-                part.shown = Some(("codeExecutionResult", value));
+                part.function_response = Function::read_code(value);
             }
+            "toolCall" | "tool_call" => part.function_call = Function::read_at_provider(value),
+            "toolResponse" | "tool_response" => part.function_response = Function::read_at_provider(value),
             _ => {}
         })?;
         Ok(part)
@@ -105,7 +130,8 @@ pub(crate) fn each_part<'a>(
                 id: response.id,
                 tool: response.name,
                 result: response.response.map(only_words),
-                failed: response.response.is_some_and(only_error),
+                shown: response.parts,
+                failed: response.response.is_some_and(only_error) || response.has_failed,
                 is_data: true,
             }));
         } else if let Some(text) = part.text.filter(|text| text.is_string()) {

@@ -28,6 +28,11 @@ use serde_json::value::RawValue;
 pub struct Json<'a>(&'a str);
 
 impl<'a> Json<'a> {
+    /// A value that we write ourselves.
+    pub(crate) const fn of(text: &'a str) -> Self {
+        Self(text)
+    }
+
     /// The text.
     pub const fn get(self) -> &'a str {
         self.0

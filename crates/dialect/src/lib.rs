@@ -55,7 +55,7 @@ mod usage_filter;
 mod usage_request;
 mod written;
 
-pub use answer::{Answer, Call, read_answer};
+pub use answer::{Answer, Call, Ran, read_answer};
 pub use conversation::{CallName, Conversation, Event, Held, Outcome, Who};
 pub use dialect::Dialect;
 pub use events::{answer_block, events, heard};

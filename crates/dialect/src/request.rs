@@ -125,6 +125,20 @@ impl<'a> Message<'a> {
         says && !does
     }
 
+    /// Whether it only names something that an answer said or called, which the provider has kept.
+    ///
+    /// ```
+    /// use loopbreaker_dialect::{Dialect, read_request};
+    /// let body = br#"{"input":[{"role":"user","content":"go"},{"type":"item_reference","id":"lsh_1"}]}"#;
+    /// let mut found = Vec::new();
+    /// read_request(Dialect::Responses, body, None, &mut |message| found.push(message.is_reference()))?;
+    /// assert_eq!(found, [false, true]);
+    /// # Ok::<(), loopbreaker_dialect::Unreadable>(())
+    /// ```
+    pub fn is_reference(&self) -> bool {
+        self.form == Form::Nothing && self.written.is_reference()
+    }
+
     /// What it says to the letter: equal for two messages exactly when all that stands in them is, however their JSON is
     /// spelt.
     ///

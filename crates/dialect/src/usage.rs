@@ -24,6 +24,9 @@ pub struct Usage {
     pub cache_read: u64,
     /// Prompt tokens that were written to the cache.
     pub cache_write: u64,
+    /// Prompt tokens that were written to a cache that lives longer, where the provider tells them apart: one hour at
+    /// Anthropic.
+    pub cache_write_long: u64,
     /// Tokens of the answer itself.
     pub output: u64,
     /// Tokens that the model spent on thinking, where the provider tells them apart.
@@ -33,7 +36,7 @@ pub struct Usage {
 impl Usage {
     /// All of them.
     pub fn total(&self) -> u64 {
-        [self.cache_read, self.cache_write, self.output, self.reasoning]
+        [self.cache_read, self.cache_write, self.cache_write_long, self.output, self.reasoning]
             .into_iter()
             .fold(self.input, u64::saturating_add)
     }
@@ -58,8 +61,8 @@ impl Usage {
         }
     }
 
-    /// What chat completions and the Responses API report: the prompt's count has the cached tokens in it, the
-    /// answer's count those of thinking. Some relays report under the names of both, one of them with zeros.
+    /// What chat completions and the Responses API report: the prompt's count has in it what was read from the cache and
+    /// what was written to it, the answer's count has the thinking in it. Some relays report under the names of both, one of them with zeros.
     pub(crate) fn openai(reported: Json<'_>) -> Option<Self> {
         Self::of_openai(&Report::of(reported)?)
     }
@@ -76,28 +79,37 @@ impl Usage {
         let prompt = larger(report.prompt_tokens, report.input_tokens)?;
         let cached = report.cached_tokens.or_else(|| count(report.prompt_cache_hit_tokens));
         let cached = cached.unwrap_or_default().min(prompt);
+        let written = report.cache_write_tokens.unwrap_or_default().min(prompt - cached);
         let answer = larger(report.completion_tokens, report.output_tokens).unwrap_or_default();
         let reasoning = report.reasoning_tokens.unwrap_or_default().min(answer);
         Some(Self {
-            input: prompt - cached,
+            input: prompt - cached - written,
             cache_read: cached,
-            cache_write: 0,
+            cache_write: written,
+            cache_write_long: 0,
             output: answer - reasoning,
             reasoning,
         })
     }
 
-    /// What Anthropic reports: every count on its own. In a stream each report replaces what it repeats of the one
-    /// before.
+    /// What Anthropic reports: every count of the prompt on its own, thinking inside of the answer. In a stream each
+    /// report replaces what it repeats of the one before.
     pub(crate) fn anthropic(before: Option<Self>, reported: Json<'_>) -> Option<Self> {
         let report = Report::of(reported)?;
         let known = before.unwrap_or_default();
+        let both = |one: u64, other: u64| one.saturating_add(other);
+        let written = count(report.cache_creation_input_tokens)
+            .unwrap_or_else(|| both(known.cache_write, known.cache_write_long));
+        let written_long = report.cache_write_long.unwrap_or(known.cache_write_long).min(written);
+        let answer = count(report.output_tokens).unwrap_or_else(|| both(known.output, known.reasoning));
+        let reasoning = report.reasoning_tokens.unwrap_or(known.reasoning).min(answer);
         Some(Self {
             input: count(report.input_tokens).unwrap_or(known.input),
             cache_read: count(report.cache_read_input_tokens).unwrap_or(known.cache_read),
-            cache_write: count(report.cache_creation_input_tokens).unwrap_or(known.cache_write),
-            output: count(report.output_tokens).unwrap_or(known.output),
-            reasoning: 0,
+            cache_write: written - written_long,
+            cache_write_long: written_long,
+            output: answer - reasoning,
+            reasoning,
         })
     }
 
@@ -112,6 +124,7 @@ impl Usage {
             input: (prompt - cached).saturating_add(or_none(report.gemini_tool_use)),
             cache_read: cached,
             cache_write: 0,
+            cache_write_long: 0,
             output: or_none(report.gemini_candidates),
             reasoning: or_none(report.gemini_thoughts),
         })
@@ -128,6 +141,10 @@ struct Report<'a> {
     output_tokens: Option<Json<'a>>,
     /// The larger one of those that stand in the details of the prompt.
     cached_tokens: Option<u64>,
+    /// What was written to the cache, from the same place.
+    cache_write_tokens: Option<u64>,
+    /// What was written to Anthropic's cache for an hour.
+    cache_write_long: Option<u64>,
     /// The larger one of those that stand in the details of the answer.
     reasoning_tokens: Option<u64>,
     /// The cached tokens as `DeepSeek` names them.
@@ -155,12 +172,19 @@ impl<'a> Report<'a> {
                 "completion_tokens" => &mut report.completion_tokens,
                 "output_tokens" => &mut report.output_tokens,
                 "prompt_tokens_details" | "input_tokens_details" => {
-                    report.cached_tokens = report.cached_tokens.max(detail("cached_tokens", cursor)?);
+                    let [cached, written] = details(["cached_tokens", "cache_write_tokens"], cursor)?;
+                    report.cached_tokens = report.cached_tokens.max(cached);
+                    report.cache_write_tokens = report.cache_write_tokens.max(written);
+                    return Ok(());
+                }
+                "cache_creation" => {
+                    let [written] = details(["ephemeral_1h_input_tokens"], cursor)?;
+                    report.cache_write_long = report.cache_write_long.max(written);
                     return Ok(());
                 }
                 "completion_tokens_details" | "output_tokens_details" => {
-                    report.reasoning_tokens =
-                        report.reasoning_tokens.max(detail("reasoning_tokens", cursor)?);
+                    let [reasoning, thinking] = details(["reasoning_tokens", "thinking_tokens"], cursor)?;
+                    report.reasoning_tokens = report.reasoning_tokens.max(reasoning).max(thinking);
                     return Ok(());
                 }
                 "prompt_cache_hit_tokens" => &mut report.prompt_cache_hit_tokens,
@@ -182,19 +206,24 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The count of this name in the details that come here, if that is what comes.
-fn detail<'a>(wanted: &str, cursor: &mut Cursor<'a>) -> Result<Option<u64>, Broken<'a>> {
-    let mut found = None;
+/// The counts of these names in the details that come here, if that is what comes.
+fn details<'a, const N: usize>(
+    wanted: [&str; N],
+    cursor: &mut Cursor<'a>,
+) -> Result<[Option<u64>; N], Broken<'a>> {
+    let mut found = [None; N];
     if cursor.peek() == Some(b'{') {
         cursor.members(|name, value| {
-            if name == wanted {
-                found = Some(value);
+            for (wanted, found) in wanted.iter().zip(&mut found) {
+                if name == *wanted {
+                    *found = Some(value);
+                }
             }
         })?;
     } else {
         cursor.skip()?;
     }
-    Ok(count(found))
+    Ok(found.map(count))
 }
 
 fn count(member: Option<Json<'_>>) -> Option<u64> {

@@ -22,15 +22,21 @@ pub struct Written<'a> {
     name: Option<Json<'a>>,
     content: Option<Json<'a>>,
     parts: Option<Json<'a>>,
+    refusal: Option<Json<'a>>,
     reasoning_content: Option<Json<'a>>,
     tool_calls: Option<Json<'a>>,
     function_call: Option<Json<'a>>,
     tool_call_id: Option<Json<'a>>,
     call_id: Option<Json<'a>>,
     arguments: Option<Json<'a>>,
+    /// What a tool is given that has a word of its own for it.
     input: Option<Json<'a>>,
     action: Option<Json<'a>>,
+    /// The first member that nobody here knows.
+    unknown: Option<Json<'a>>,
     output: Option<Json<'a>>,
+    error: Option<Json<'a>>,
+    status: Option<Json<'a>>,
     summary: Option<Json<'a>>,
     /// All that stands in it, known or not.
     members: Members<'a>,
@@ -111,6 +117,8 @@ pub(crate) struct Called<'a> {
     pub(crate) args: Option<Json<'a>>,
     /// The output that tools which run at the provider bring along.
     pub(crate) result: Option<Json<'a>>,
+    /// Whether it is known that such a tool failed.
+    pub(crate) failed: bool,
 }
 
 /// A result in a message.
@@ -119,6 +127,8 @@ pub(crate) struct Returned<'a> {
     pub(crate) id: Option<Json<'a>>,
     pub(crate) tool: Option<Json<'a>>,
     pub(crate) result: Option<Json<'a>>,
+    /// What is shown beside the result, like a picture of what the tool did.
+    pub(crate) shown: Option<Json<'a>>,
     pub(crate) failed: bool,
     /// Whether the result is data even if it looks like blocks.
     pub(crate) is_data: bool,
@@ -137,16 +147,23 @@ impl<'a> Written<'a> {
                 "name" => &mut message.name,
                 "content" => &mut message.content,
                 "parts" => &mut message.parts,
+                "refusal" => &mut message.refusal,
                 "reasoning_content" => &mut message.reasoning_content,
                 "tool_calls" => &mut message.tool_calls,
                 "function_call" => &mut message.function_call,
                 "tool_call_id" => &mut message.tool_call_id,
                 "call_id" => &mut message.call_id,
                 "arguments" => &mut message.arguments,
-                "input" => &mut message.input,
+                "input" | "actions" | "operation" | "code" | "queries" | "revised_prompt" => {
+                    &mut message.input
+                }
                 "action" => &mut message.action,
-                "output" => &mut message.output,
+                "output" | "outputs" | "results" | "result" | "tools" => &mut message.output,
+                "error" => &mut message.error,
+                "status" => &mut message.status,
                 "summary" => &mut message.summary,
+                "id" | "caller" | "namespace" | "environment" => return Ok(()),
+                _ if message.unknown.is_none() => &mut message.unknown,
                 _ => return Ok(()),
             };
             if !value.is_null() {
@@ -173,7 +190,9 @@ impl<'a> Written<'a> {
             (Some("reasoning"), _) => Form::Reasoning,
             (Some("compaction" | "compaction_summary"), _) => Form::Compaction,
             (Some(kind), None) if kind.ends_with("_call_output") => Form::CallOutput,
-            (Some(kind), None) if kind.ends_with("_call") => Form::Call,
+            // Those of tools that run at the provider may name no call.
+            (Some(kind), None) if kind.ends_with("_output") && self.call_id.is_some() => Form::CallOutput,
+            (Some(kind), None) if kind.ends_with("_call") || kind == "program" => Form::Call,
             (_, Some("system" | "developer")) => Form::System,
             (Some(_), None) => Form::Nothing,
             (_, Some("tool" | "function")) if self.parts.is_none() => Form::Result,
@@ -185,6 +204,11 @@ impl<'a> Written<'a> {
             (None, None) if self.parts.is_some() => Form::Outside,
             (None, None) => Form::Unknown,
         }
+    }
+
+    /// Whether it only names an item that the provider has.
+    pub(crate) fn is_reference(&self) -> bool {
+        self.kind.and_then(Json::inside) == Some("item_reference")
     }
 
     pub(crate) fn role(&self) -> Option<Cow<'a, str>> {
@@ -211,11 +235,12 @@ impl<'a> Written<'a> {
                 }
             }
             Form::Compaction => visit(Part::Compacted),
-            Form::Call => visit(Part::Called(self.item_call())),
+            Form::Call => self.item_call().map(Part::Called).into_iter().for_each(visit),
             Form::CallOutput => {
                 visit(Part::Returned(Returned {
                     id: self.call_id,
                     result: self.output,
+                    failed: self.has_failed(),
                     ..Returned::default()
                 }));
             }
@@ -229,6 +254,9 @@ impl<'a> Written<'a> {
                     visit(Part::Thought(reasoning));
                 }
                 self.each_block(visit)?;
+                if let Some(refusal) = self.refusal.filter(|refusal| refusal.is_string()) {
+                    visit(Part::Said(refusal));
+                }
                 self.each_call(visit)?;
             }
             Form::Nothing => {}
@@ -265,16 +293,24 @@ impl<'a> Written<'a> {
     }
 
     /// A call that is an item of the Responses API. Tools that run at the provider bring their output along or have
-    /// none.
-    fn item_call(&self) -> Called<'a> {
+    /// none. `None` where nothing is said of it but that there was one: two of them need not be alike.
+    fn item_call(&self) -> Option<Called<'a>> {
         let kind = self.kind.and_then(string).unwrap_or_default();
         let own_name = || Cow::Owned(kind.strip_suffix("_call").unwrap_or(&kind).to_owned());
-        Called {
-            waits_for: self.call_id.filter(|_| self.output.is_none()).map(words),
+        let args = self.arguments.or(self.input).or(self.action).or(self.unknown);
+        let result = self.output.or(self.error);
+        args.or(result).or(self.call_id)?;
+        Some(Called {
+            waits_for: self.call_id.filter(|_| result.is_none()).map(words),
             tool: self.name().unwrap_or_else(own_name),
-            args: self.arguments.or(self.input).or(self.action),
-            result: self.output,
-        }
+            args,
+            result,
+            failed: self.error.is_some() || self.has_failed(),
+        })
+    }
+
+    fn has_failed(&self) -> bool {
+        self.status.and_then(Json::inside) == Some("failed")
     }
 }
 
@@ -289,10 +325,17 @@ pub(crate) fn each_part_of_block<'a>(block: content::Block<'a>, visit: &mut dyn 
             }
         }
         "redacted_thinking" => {}
+        // Without words it is one that failed, and nothing was left out.
+        "compaction" => {
+            if block.content.is_some_and(Json::is_string) {
+                visit(Part::Compacted);
+            }
+        }
         _ if kind.ends_with("tool_result") => visit(Part::Returned(Returned {
             id: block.tool_use_id,
             tool: None,
             result: block.content,
+            shown: None,
             failed: block.failed(),
             // Tools that run at the provider return within the answer itself, and no plain blocks.
             is_data: kind != "tool_result",
@@ -324,6 +367,7 @@ pub(crate) fn called<'a>(id: Option<Json<'a>>, tool: Option<Json<'a>>, args: Opt
         tool: tool.and_then(string).unwrap_or(Cow::Borrowed("unknown")),
         args,
         result: None,
+        failed: false,
     })
 }
 

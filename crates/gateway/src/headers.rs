@@ -139,6 +139,13 @@ pub(crate) fn names_no_one_host<B>(request: &Request<B>) -> bool {
     is_missing || hosts.next().is_some()
 }
 
+/// Whether a body is coded for this connection in a way that is not taken off here: whoever gets it next would not know
+/// (RFC 9112 §6.1).
+pub(crate) fn is_coded_for_transfer(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    codings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
+}
+
 /// Gives a request the headers that it would have in HTTP/1.1: the host that stands in its target, and one header for
 /// all cookies, which HTTP/2 may split.
 pub(crate) fn as_in_http1<B>(request: &mut Request<B>) {
@@ -203,7 +210,7 @@ fn is_named_hop_by_hop(name: &str) -> bool {
 mod tests {
     use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-    use super::{as_in_http1, to_client, to_upstream, wants_web_socket};
+    use super::{as_in_http1, is_coded_for_transfer, to_client, to_upstream, wants_web_socket};
 
     fn map(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs
@@ -214,6 +221,24 @@ mod tests {
 
     fn names(headers: &HeaderMap) -> Vec<String> {
         headers.iter().map(|(name, value)| format!("{name}={}", value.to_str().unwrap())).collect()
+    }
+
+    #[test]
+    fn a_body_that_is_coded_for_the_connection_is_known() {
+        for (coding, is_coded) in [
+            ("chunked", false),
+            ("Chunked", false),
+            ("gzip, chunked", true),
+            ("gzip", true),
+            ("chunked, ", true),
+        ] {
+            assert_eq!(is_coded_for_transfer(&map(&[("transfer-encoding", coding)])), is_coded, "{coding}");
+        }
+        assert!(is_coded_for_transfer(&map(&[
+            ("transfer-encoding", "gzip"),
+            ("transfer-encoding", "chunked")
+        ])));
+        assert!(!is_coded_for_transfer(&map(&[("content-encoding", "gzip")])));
     }
 
     #[test]

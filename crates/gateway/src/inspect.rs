@@ -78,17 +78,20 @@ impl Reader<'_> {
         let from = newest_result(given).filter(|_| thread.is_none());
         let mut tail = Tail { from, is_old: self.knows_the_end, words: Vec::new() };
         if let Some(kept) = &mut kept {
+            self.recall(kept, given);
             kept.loops.hear(given, &mut tail, tell);
         }
 
         let start = kept.as_ref().map(|kept| kept.tip).or(thread).unwrap_or(self.tenant);
-        let spoken = spoken(given);
-        let links = links(start, &spoken);
         // An answer is told by its own name, so a retry names the one before it again. A conversation has one name for all
         // of its answers.
         let conversation = thread.filter(|_| !stays);
         let before =
             conversation.map(|thread| Box::new(self.before(thread, hash.of(body, body.len()), given)));
+        let spoken = spoken(given);
+        // Nor do the same words make the same transcript, when more has happened before them.
+        let happened = before.as_ref().map_or(0, |before| before.loops.steps() as u128);
+        let links = links(if happened > 0 { mix(start, happened) } else { start }, &spoken);
         let mut transcript = match (kept, &before) {
             (Some(kept), _) => kept,
             (None, Some(before)) => {
@@ -157,6 +160,7 @@ impl Reader<'_> {
         for (link, index) in links.iter().rev().take(look_back) {
             if let Some(mut known) = self.transcripts.take(*link) {
                 tail.from = tail.from.map(|from| from.saturating_sub(index + 1));
+                self.recall(&mut known, &messages[index + 1..]);
                 known.loops.hear(&messages[index + 1..], tail, tell);
                 // The bytes are others, so their hashes are worth nothing.
                 (known.canonical, known.place) = (0, None);
@@ -166,6 +170,16 @@ impl Reader<'_> {
         let mut transcript = Box::new(self.fresh());
         transcript.loops.hear(messages, tail, tell);
         transcript
+    }
+
+    /// Lets a transcript know what the answer to it called, where its client only names that.
+    fn recall(self, known: &mut Transcript, messages: &[Message<'_>]) {
+        let answer = known.answer.take();
+        if let Some(answer) = answer.filter(|_| messages.iter().any(Message::is_reference))
+            && let Some(answered) = self.transcripts.copy(answer)
+        {
+            known.loops.recall(answered.loops, messages);
+        }
     }
 
     /// What a request of a conversation goes on from: for the last one that was sent, when it comes again, from where it
@@ -189,6 +203,7 @@ impl Reader<'_> {
             sent: 0,
             recent: Recent::default(),
             loops: LoopState::new(self.rules),
+            answer: None,
             place: None,
         }
     }

@@ -218,6 +218,9 @@ async fn answer(worker: &Worker, serves: Serves, mut request: Request<Incoming>)
         // Whoever is in front of us may have believed the other one.
         return control::json_error(400, "bad_request", "a request names one `Host`");
     }
+    if headers::is_coded_for_transfer(request.headers()) {
+        return control::json_error(501, "not_implemented", "a body is sent `chunked` or with its length");
+    }
     headers::as_in_http1(&mut request);
     let path = request.uri().path();
     let own = control::is_own(path);

@@ -1,7 +1,9 @@
 //! The loop state of one conversation: what its transcript has shown so far.
 
+use std::ops::Range;
+
 use loopbreaker::{Finding, Ladder, Redundancy, RedundancyRules, Saved, Severity, Step, Strikes};
-use loopbreaker_dialect::{Answer, Call, Conversation, Event, Message, Speaker};
+use loopbreaker_dialect::{Answer, Call, Conversation, Event, Message, Ran, Speaker};
 
 use crate::reminders::hash_of_words;
 
@@ -36,19 +38,25 @@ pub(crate) struct Tail {
 /// Detector and strikes of one conversation.
 ///
 /// It is fed the messages of a transcript in order, as they come with one request after the other. What it says about
-/// a request is what became certain in the newest round, unless new words from outside have come since.
+/// a request is what became certain in the newest answer, unless new words from outside have come since.
 #[derive(Debug, Clone)]
 pub(crate) struct LoopState {
     detector: Redundancy,
     strikes: Strikes,
     /// The number of the next round.
     round: u64,
-    /// The newest round that has a step, and its first step.
+    /// The first round of the newest answer that has a step, and its first step.
     newest: (Option<u64>, usize),
+    /// The rounds of the newest answer. One in which tools ran at the provider has several.
+    rounds: Range<u64>,
+    /// The first round that the message which is read now may begin.
+    next: u64,
     rulings: Vec<Ruled>,
     /// What an answer said and called, for a client that will not send it again.
     said: String,
     open: Vec<Call>,
+    /// What ran at the provider for that answer.
+    ran: Vec<Ran>,
     /// The calls of answers that the same request got before: a client that asked twice may go on from either.
     earlier: Vec<Call>,
 }
@@ -61,9 +69,12 @@ impl LoopState {
             strikes: Strikes::default(),
             round: 0,
             newest: (None, 0),
+            rounds: 0..0,
+            next: 0,
             rulings: Vec::new(),
             said: String::new(),
             open: Vec::new(),
+            ran: Vec::new(),
             earlier: Vec::new(),
         }
     }
@@ -75,9 +86,13 @@ impl LoopState {
         }
         let mut conversation = Conversation::at_round(self.round);
         let (said, mut open) = (std::mem::take(&mut self.said), std::mem::take(&mut self.open));
-        let earlier = std::mem::take(&mut self.earlier);
+        let (ran, earlier) = (std::mem::take(&mut self.ran), std::mem::take(&mut self.earlier));
         if !earlier.is_empty() && !answer_any(messages, &open) && answer_any(messages, &earlier) {
             open = earlier;
+        }
+        self.next = u64::MAX;
+        for ran in &ran {
+            conversation.take(ran.event(), &mut |step| self.observe(step, tell));
         }
         if !said.is_empty() {
             conversation.take(Event::Said(said.into()), &mut |step| self.observe(step, tell));
@@ -87,6 +102,7 @@ impl LoopState {
         }
         for (index, message) in messages.iter().enumerate() {
             let is_tail = tail.from.is_some_and(|from| from <= index);
+            self.next = conversation.round();
             let mut take = |event| {
                 if let (Event::Heard { text, .. }, true) = (&event, is_tail) {
                     tail.words.push(hash_of_words(text));
@@ -101,9 +117,14 @@ impl LoopState {
                 // Nearly always the digest is asked for next.
                 _ => drop(message.read(&mut take)),
             }
+            if conversation.round() > self.next {
+                self.rounds = self.next..conversation.round();
+            }
         }
         conversation.finish(&mut |step| self.observe(step, tell));
         self.round = conversation.round();
+        // The next request begins with answers of its own.
+        (self.rounds, self.next) = (0..0, 0);
         let findings = self.detector.end_round();
         self.rule(findings);
         let (newest, detector) = (self.newest.1, &self.detector);
@@ -122,6 +143,26 @@ impl LoopState {
             bytes += call.args.len() + call.tool.len();
             bytes <= Self::MAX_OPEN_BYTES
         });
+        self.ran = answer.ran;
+        self.ran.truncate(Self::MAX_OPEN);
+        self.ran.retain(|ran| {
+            bytes += bytes_of(ran);
+            bytes <= Self::MAX_OPEN_BYTES
+        });
+    }
+
+    /// Takes over what an answer said and called, as far as these messages do not say it themselves: some clients send a
+    /// part of it again and only name the rest.
+    pub(crate) fn recall(&mut self, answered: Self, messages: &[Message<'_>]) {
+        (self.said, self.open, self.ran) = (answered.said, answered.open, answered.ran);
+        for message in messages {
+            message.events(&mut |event| match event {
+                Event::Said(_) => self.said.clear(),
+                Event::Called { waits_for: Some(id), .. } => self.open.retain(|call| call.id != id),
+                Event::Called { waits_for: None, .. } => self.ran.clear(),
+                _ => {}
+            });
+        }
     }
 
     /// Keeps what an answer to the same request called before this one came.
@@ -140,7 +181,19 @@ impl LoopState {
 
     /// Writes it down for another process to go on with: hashes, and the calls whose results are still to come.
     pub(crate) fn save(&self, out: &mut Vec<u8>) {
-        let Self { detector, strikes, round, newest, rulings, said, open, earlier: _ } = self;
+        let Self {
+            detector,
+            strikes,
+            round,
+            newest,
+            rounds: _,
+            next: _,
+            rulings,
+            said,
+            open,
+            ran,
+            earlier: _,
+        } = self;
         detector.save(out);
         strikes.save(out);
         round.save(out);
@@ -157,6 +210,13 @@ impl LoopState {
                 text.save(out);
             }
         }
+        ran.len().save(out);
+        for ran in ran {
+            ran.tool.save(out);
+            ran.args.save(out);
+            ran.result.save(out);
+            ran.failed.save(out);
+        }
     }
 
     /// What was saved; `None` when it was seen with other rules.
@@ -166,6 +226,8 @@ impl LoopState {
             strikes: Saved::load(from)?,
             round: Saved::load(from)?,
             newest: Saved::load(from)?,
+            rounds: 0..0,
+            next: 0,
             rulings: Vec::<(Finding, u32)>::load(from)?
                 .into_iter()
                 .map(|(finding, strikes)| Ruled { finding, strikes })
@@ -174,6 +236,10 @@ impl LoopState {
             open: Vec::<(String, (String, String))>::load(from)?
                 .into_iter()
                 .map(|(id, (tool, args))| Call { id, tool, args })
+                .collect(),
+            ran: Vec::<(String, (Option<String>, (Option<String>, bool)))>::load(from)?
+                .into_iter()
+                .map(|(tool, (args, (result, failed)))| Ran { tool, args, result, failed })
                 .collect(),
             earlier: Vec::new(),
         })
@@ -197,7 +263,8 @@ impl LoopState {
             .chain(&self.earlier)
             .map(|call| call.id.len() + call.tool.len() + call.args.len() + 72)
             .sum();
-        let open = open + self.said.capacity();
+        let ran: usize = self.ran.iter().map(|ran| bytes_of(ran) + size_of::<Ran>()).sum();
+        let open = open + ran + self.said.capacity();
         let rulings = self.rulings.len() * (size_of::<Ruled>() + 512);
         size_of::<Self>() + self.detector.bytes() + open + rulings
     }
@@ -208,8 +275,13 @@ impl LoopState {
     fn observe(&mut self, step: &Step<'_>, tell: &mut Tell<'_>) {
         let index = self.detector.steps();
         tell(index, step);
-        if step.round.is_some() && step.round != self.newest.0 {
-            self.newest = (step.round, index);
+        let first = step.round.map(|round| match round {
+            _ if round >= self.next => self.next,
+            _ if self.rounds.contains(&round) => self.rounds.start,
+            _ => round,
+        });
+        if first.is_some() && first != self.newest.0 {
+            self.newest = (first, index);
         }
         let findings = self.detector.observe(step);
         self.rule(findings);
@@ -223,6 +295,12 @@ impl LoopState {
             self.rulings.push(Ruled { finding, strikes: ruling.strikes });
         }
     }
+}
+
+/// Bytes of its texts.
+fn bytes_of(ran: &Ran) -> usize {
+    ran.tool.len()
+        + [&ran.args, &ran.result].map(|text| text.as_ref().map_or(0, String::len)).iter().sum::<usize>()
 }
 
 /// Whether one of these messages is the result of one of these calls.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
 use hyper::ext::ReasonPhrase;
-use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use loopbreaker::Action;
@@ -276,10 +276,11 @@ impl Sending<'_> {
             Encoding::Coded(coding) => Some(Box::new(StreamDecoder::new(coding))),
             Encoding::Unknown => return Watch::Nothing,
         };
-        let content_type =
-            headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let streamed = content_type.starts_with("text/event-stream")
-            || (dialect == Dialect::Gemini && self.record.stream);
+        let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        let says_so = content_type
+            .get(..EVENT_STREAM.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(EVENT_STREAM));
+        let streamed = says_so || (dialect == Dialect::Gemini && self.record.stream);
         if !streamed {
             return Watch::Document { dialect, decoder, collected: Collected::default() };
         }
@@ -390,6 +391,9 @@ impl Drop for Waiting<'_, '_> {
         }
     }
 }
+
+/// The type of a stream of events, in any case and with any parameters.
+const EVENT_STREAM: &[u8] = b"text/event-stream";
 
 /// The status in the log of a request whose client did not wait for any.
 pub(crate) const CLIENT_GONE: u16 = 499;

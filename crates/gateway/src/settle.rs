@@ -151,6 +151,7 @@ impl Settling {
                 transcript.loops.keep_earlier(&before.loops);
             }
             transcript.loops.keep_answer(answer);
+            self.shared.transcripts.note_answer(transcript.tip, key);
             transcript.tip = key;
             if let Some(over) = self.ticket.over() {
                 let (session, window) = (self.located.key.0, transcript.save());
@@ -202,9 +203,9 @@ fn counted(usage: &Usage) -> Tokens {
         input: usage.input,
         cache_read: usage.cache_read,
         cache_write: usage.cache_write,
+        cache_write_long: usage.cache_write_long,
         output: usage.output,
         reasoning: usage.reasoning,
-        ..Tokens::default()
     }
 }
 

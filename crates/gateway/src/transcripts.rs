@@ -33,6 +33,8 @@ pub(crate) struct Transcript {
     /// Its last messages.
     pub(crate) recent: Recent,
     pub(crate) loops: LoopState,
+    /// Where the transcript is that has the answer to it, for a client that goes on by naming parts of that.
+    pub(crate) answer: Option<u128>,
     /// Where it ended in the bytes of the request; `None` when that cannot be taken up.
     pub(crate) place: Option<Place>,
 }
@@ -180,6 +182,13 @@ impl Transcripts {
         Some(kept.without_place())
     }
 
+    /// Notes where the answer to a transcript is kept, if nobody has gone on from it yet.
+    pub(crate) fn note_answer(&self, tip: u128, answer: u128) {
+        if let Some(transcript) = self.shard(tip).by_tip.get(tip) {
+            transcript.answer = Some(answer);
+        }
+    }
+
     /// Whether there is a transcript that ends with this link.
     pub(crate) fn has(&self, tip: u128) -> bool {
         self.shard(tip).by_tip.peek(tip).is_some()
@@ -307,7 +316,8 @@ impl Transcript {
     /// A copy that is not tied to the bytes of a request.
     pub(crate) fn without_place(&self) -> Self {
         let Self { tip, anchor, owner, canonical, sent, recent, .. } = *self;
-        Self { tip, anchor, owner, canonical, sent, recent, loops: self.loops.clone(), place: None }
+        let loops = self.loops.clone();
+        Self { tip, anchor, owner, canonical, sent, recent, loops, answer: None, place: None }
     }
 
     /// What another process needs to go on from here, as bytes: hashes, and the open calls of the newest answer. Nothing
@@ -332,6 +342,7 @@ impl Transcript {
             sent: 0,
             recent: Saved::load(bytes)?,
             loops: LoopState::load(bytes, rules)?,
+            answer: None,
             place: None,
         })
     }
@@ -377,7 +388,7 @@ impl Hasher for Hashed {
 #[cfg(test)]
 mod tests {
     use loopbreaker::{RedundancyConfig, RedundancyRules};
-    use loopbreaker_dialect::{Answer, Call, Dialect, read_request};
+    use loopbreaker_dialect::{Answer, Call, Dialect, Ran, read_request};
 
     use super::{PrefixHash, Transcript, Transcripts};
     use crate::inspect::Recent;
@@ -394,6 +405,7 @@ mod tests {
             sent: 0,
             recent: Recent::default(),
             loops,
+            answer: None,
             place: None,
         })
     }
@@ -427,7 +439,13 @@ mod tests {
         whole.loops = LoopState::new(rules);
         whole.loops.hear(&messages, &mut Tail::default(), &mut |_, _| ());
         let call = Call { id: "c".to_owned(), tool: "bash".to_owned(), args: "{}".to_owned() };
-        whole.loops.keep_answer(Answer { text: said.to_owned(), calls: vec![call], ..Answer::default() });
+        let ran = vec![Ran { tool: "fetch".into(), result: Some("a page".into()), ..Ran::default() }];
+        whole.loops.keep_answer(Answer {
+            text: said.to_owned(),
+            calls: vec![call],
+            ran,
+            ..Answer::default()
+        });
         whole
     }
 

@@ -3,6 +3,7 @@
 mod holds;
 mod identical;
 mod ladder;
+mod references;
 mod retries;
 mod tails;
 mod tenants;

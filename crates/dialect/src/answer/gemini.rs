@@ -87,14 +87,17 @@ fn each_candidate(candidates: Json<'_>, scribe: &mut Scribe) -> Option<()> {
         }
         scribe.ended(candidate.finish_reason);
         if let Some(parts) = parts {
-            gemini::each(parts, &mut |part| read_part(part, scribe)).ok()?;
+            gemini::each(parts, &mut |part| read_part(&part, scribe)).ok()?;
         }
     }
     Some(())
 }
 
-fn read_part(part: gemini::Part<'_>, scribe: &mut Scribe) {
+fn read_part(part: &gemini::Part<'_>, scribe: &mut Scribe) {
     if let Some(function) = part.function_call {
+        if function.runs_at_provider {
+            return scribe.begin_anew();
+        }
         if function.comes_in_pieces {
             // Where the last of them is, is not known before the next.
             scribe.leave_whole();

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use super::Scribe;
 use crate::Usage;
 use crate::content;
-use crate::json::{Cursor, Json, string};
+use crate::json::{Cursor, Json, string, words};
+use crate::written::{Called, Form, Part, Returned, Written};
 
 /// A response.
 #[derive(Deserialize)]
@@ -30,16 +31,6 @@ pub(crate) struct Item<'a> {
     #[serde(borrow)]
     pub(crate) id: Option<Json<'a>>,
     #[serde(borrow)]
-    call_id: Option<Json<'a>>,
-    #[serde(borrow)]
-    name: Option<Json<'a>>,
-    #[serde(borrow)]
-    arguments: Option<Json<'a>>,
-    #[serde(borrow)]
-    input: Option<Json<'a>>,
-    #[serde(borrow)]
-    action: Option<Json<'a>>,
-    #[serde(borrow)]
     content: Option<Json<'a>>,
     #[serde(borrow)]
     summary: Option<Json<'a>>,
@@ -51,9 +42,9 @@ pub(crate) fn read_whole(body: &str, scribe: &mut Scribe) -> Option<()> {
     let mut cursor = Cursor::new(response.output?.get());
     cursor.open(b'[').ok()?;
     while cursor.has_element(b']').ok()? {
-        let item: Item<'_> = cursor.value().ok()?;
-        item.read_words(scribe);
-        item.read_call(scribe);
+        let item = cursor.skip().ok()?;
+        serde_json::from_str::<Item<'_>>(item.get()).ok()?.read_words(scribe);
+        read_call(item, scribe);
     }
     Some(())
 }
@@ -81,17 +72,25 @@ impl Item<'_> {
             }));
         }
     }
+}
 
-    /// The call of an item, if the client is to run it: only then the result has an id to name.
-    pub(crate) fn read_call(&self, scribe: &mut Scribe) {
-        let kind = self.kind.and_then(string).unwrap_or_default();
-        let (Some(own_name), Some(_)) = (kind.strip_suffix("_call"), self.call_id) else { return };
-        let call = scribe.call(self.call_id, self.name);
-        if let Some(call) = scribe.answer.calls.get_mut(call).filter(|call| call.tool.is_empty()) {
-            own_name.clone_into(&mut call.tool);
+/// The call of an item: one that the client is to run, which has a result still to come, or one that has run already,
+/// with its result or with an item of its own behind it.
+pub(crate) fn read_call(item: Json<'_>, scribe: &mut Scribe) {
+    let Ok(written) = Written::read(&mut Cursor::new(item.get())) else { return };
+    // An item that cannot be read calls nothing.
+    let read = written.each_part(written.form(), &mut |part| match part {
+        Part::Called(Called { waits_for: Some(id), tool, args, .. }) if written.form() == Form::Call => {
+            let call = scribe.call_named(id.into_owned(), tool.into_owned());
+            if let Some(args) = args {
+                scribe.arguments(call, args);
+            }
         }
-        if let Some(args) = self.arguments.or(self.input).or(self.action) {
-            scribe.arguments(call, args);
+        Part::Called(called) => scribe.ran(&called),
+        Part::Returned(Returned { id: Some(id), result, failed, .. }) => {
+            scribe.returned(&words(id), result, failed);
         }
-    }
+        _ => {}
+    });
+    drop(read);
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::template::Template;
 use crate::answer::Scribe;
-use crate::answer::responses::{Item, Response};
+use crate::answer::responses::{Item, Response, read_call, read_whole};
 use crate::json::{Json, push_unescaped};
 
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(super) struct Stream {
     response: Option<String>,
     /// The items that are complete.
     done: Vec<String>,
+    /// Whether any item has come by itself.
+    has_items: bool,
     /// The item that has begun and not ended.
     open: Option<OpenItem>,
     /// Bytes of all that is kept for a valid end.
@@ -150,7 +152,13 @@ impl Stream {
             "response.completed" | "response.incomplete" | "response.failed" => {
                 self.complete = true;
                 if let Some(response) = event.response {
-                    read_response(response, scribe);
+                    if self.has_items {
+                        read_response(response, scribe);
+                    } else {
+                        // Some relays give all of it at the end, and nothing before. What is broken in it is for the client
+                        // to find out.
+                        read_whole(response.get(), scribe).unwrap_or_default();
+                    }
                 }
             }
             _ => {}
@@ -158,6 +166,7 @@ impl Stream {
     }
 
     fn begin(&mut self, item: Json<'_>, index: u64, scribe: &mut Scribe) {
+        self.has_items = true;
         let Ok(item) = serde_json::from_str::<Item<'_>>(item.get()) else { return };
         let text = |value: Option<Json<'_>>| value.and_then(Json::inside).unwrap_or_default().to_owned();
         let (id, kind) = (text(item.id), text(item.kind));
@@ -207,11 +216,9 @@ impl Stream {
     }
 
     fn end(&mut self, item: Json<'_>, scribe: &mut Scribe) {
-        self.open = None;
+        (self.open, self.has_items) = (None, true);
         scribe.is_under_way = false;
-        if let Ok(item) = serde_json::from_str::<Item<'_>>(item.get()) {
-            item.read_call(scribe);
-        }
+        read_call(item, scribe);
         self.keep(item.get(), scribe);
         if scribe.may_be_cut() {
             self.done.push(item.get().to_owned());

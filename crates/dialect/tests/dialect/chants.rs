@@ -92,6 +92,21 @@ fn a_chant_is_cut_at_the_end_of_an_event_and_the_stream_ended_validly() {
 }
 
 #[test]
+fn a_chant_inside_of_a_json_document_is_told_of_and_not_cut() {
+    for dialect in Dialect::ALL {
+        // Words that may stand in a JSON string as they are.
+        let stream = chant_stream(dialect).replace("\\\"bug\\\"", "bug").replace(".\\n", ". ");
+        let beginning = |words: &str| stream.replacen("\"I will \"", &Value::from(words).to_string(), 1);
+        for document in ["{\"reason\": \"I will ", " [{\"a\": [1, \"I will "] {
+            assert_eq!(cut(dialect, &beginning(document), 333), None, "{dialect} {document}");
+        }
+        for prose in ["[note] I will ", "{I} will ", "{\"done\": true} I will "] {
+            assert!(cut(dialect, &beginning(prose), 333).is_some(), "{dialect} {prose}");
+        }
+    }
+}
+
+#[test]
 fn a_chant_that_is_only_told_of_is_read_to_its_end_like_any_other_answer() {
     for dialect in Dialect::ALL {
         let stream = chant_stream(dialect);

@@ -7,6 +7,7 @@ mod bodies;
 mod chants;
 mod golden;
 mod hints;
+mod items;
 mod properties;
 mod refusals;
 mod requests;

@@ -215,3 +215,24 @@ proptest! {
         prop_assert_ne!(document(&one), document(&other));
     }
 }
+
+#[test]
+fn a_loop_of_a_tool_that_runs_within_answers_is_told_whatever_else_they_call() {
+    let rulings = |page: &dyn Fn(usize) -> String| {
+        let round = |n: usize| {
+            let page = page(n);
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"server_tool_use","id":"s{n}","name":"web_fetch","input":{{"url":"u"}}}},
+                {{"type":"web_fetch_tool_result","tool_use_id":"s{n}","content":{{"page":"{page}"}}}},
+                {{"type":"tool_use","id":"t{n}","name":"read_file","input":{{"path":"{n}.txt"}}}}]}},
+                {{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t{n}","content":"the words of {n}"}}]}}"#
+            )
+        };
+        let rounds: Vec<_> = (0..4).map(round).collect();
+        let body = format!(r#"{{"messages":[{{"role":"user","content":"go on"}},{}]}}"#, rounds.join(","));
+        Seen::of(&Desk::new().read(1, &body)).rulings
+    };
+    let told = rulings(&|_| "one and the same".to_owned());
+    assert!(told.iter().any(|(message, _)| message.contains("web_fetch")), "{told:?}");
+    assert_eq!(rulings(&|n| format!("page number {n}")), []);
+}

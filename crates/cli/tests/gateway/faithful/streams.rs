@@ -36,6 +36,31 @@ fn each_piece_of_a_stream_is_passed_on_before_the_next_is_there() {
 }
 
 #[test]
+fn a_stream_is_known_by_its_type_however_that_is_written() {
+    let chunk_of = |words: &str| {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{words}\"}}}}]}}\n\n")
+    };
+    for content_type in ["text/event-stream", "Text/Event-Stream", "TEXT/EVENT-STREAM ; charset=UTF-8"] {
+        let head = String::from_utf8_lossy(STREAM).replace("text/event-stream", content_type);
+        let event = chunk_of("I need to check the configuration once more. ");
+        let provider = Provider::doing(move |conversation| {
+            conversation.asked();
+            conversation.wire.send(head.as_bytes());
+            for _ in 0..60 {
+                conversation.wire.send(&chunk(event.as_bytes()));
+            }
+            conversation.wire.send(b"0\r\n\r\n");
+        });
+        let lab = Bench::new().upstream(provider.url()).start();
+        let text = lab.chat(&[], question("hello")).text();
+        assert!(
+            text.matches("once more").count() < 60 && text.ends_with("data: [DONE]\n\n"),
+            "{content_type}"
+        );
+    }
+}
+
+#[test]
 fn a_stream_in_pieces_of_one_byte_stays_what_it_is() {
     let text = "data: {\"choices\":[{\"delta\":{\"content\":\"héllo\"}}]}\r\n\r\n: comment\n\nevent: x\ndata: [DONE]\n\n";
     let provider = Provider::doing(move |conversation| {
