@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use redis::{Cmd, Pipeline, RedisError, ScriptInvocation};
 
-use crate::ask::bytes;
+use crate::ask::{MAX_EXACT, bytes};
 use crate::scripts::{AFTER, prefix};
 use crate::server::Connection;
 
@@ -241,7 +241,7 @@ impl Aftermath {
         call.arg(self.charges.len());
         for charge in &self.charges {
             call.arg(&charge.counter.0).arg(charge.window_millis.unwrap_or(0));
-            call.arg(charge.estimate).arg(charge.actual).arg(charge.at);
+            call.arg(charge.estimate.min(MAX_EXACT)).arg(charge.actual.min(MAX_EXACT)).arg(charge.at);
             let is_owed = charge.at == 0;
             match charge.limit.filter(|_| is_owed) {
                 Some(limit) => call.arg(limit),

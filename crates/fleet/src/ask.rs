@@ -182,7 +182,7 @@ pub struct Stood {
 }
 
 /// Largest number that Redis's scripts count exactly.
-const MAX_EXACT: u64 = 1 << 53;
+pub(crate) const MAX_EXACT: u64 = 1 << 53;
 
 impl Ask {
     /// Writes the question down as arguments of the script. One that `waits` is not answered, and changes nothing, while

@@ -197,7 +197,7 @@ for at = 1, take_number() do
   end
   charges[at] = charge
 end
-local told = {}
+local told, MAX_EXACT = {}, 2 ^ 53
 for _, charge in ipairs(charges) do
   local stage = 0
   if fits then
@@ -212,7 +212,8 @@ for _, charge in ipairs(charges) do
     end
     save_counter(charge.key, charge.counter, charge.window)
   end
-  told[#told + 1] = { tostring(charge.used), charge.reset, stage }
+  -- In digits, however much it is: an exponent could not be read.
+  told[#told + 1] = { string.format('%.0f', math.min(charge.used, MAX_EXACT)), charge.reset, stage }
 end
 
 local answer = {

@@ -1,7 +1,8 @@
 //! What one process did, another one knows.
 
 use loopbreaker_fleet::{
-    After, Aftermath, AnswerNamed, Ask, AttemptOver, ChargeOver, KnownPlace, Place, SharedKey, Struck, Told,
+    After, Aftermath, AnswerNamed, Ask, AttemptOver, ChargeAsk, ChargeOver, KnownPlace, Place, SharedKey,
+    Struck, Told,
 };
 
 use super::server::{Cluster, Redis};
@@ -377,6 +378,45 @@ async fn a_reservation_is_settled_refunded_and_warned_of_once() {
         };
         leave(&other, refunded).await;
         assert_eq!(one.ask(&asking(0, window)).await.standings[0].used, 10);
+        redis.command(&["FLUSHALL"]);
+    }
+}
+
+#[tokio::test]
+async fn what_was_absurdly_much_is_told_as_a_number_and_taken_back_without_what_others_used() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    for window in [Some(60_000), None] {
+        let asking = |estimate| {
+            let mut ask = transcript(1, &[10]);
+            // A rule that only looks counts what does not fit as well.
+            let charge = ChargeAsk { stops: false, window_millis: window, ..charge(9, 1_000, estimate) };
+            ask.charges = vec![charge];
+            ask
+        };
+        assert_eq!(one.ask(&asking(70)).await.standings[0].used, 0);
+        for absurd in [1 << 50, 1 << 53, u64::MAX] {
+            let reserved = one.ask(&asking(absurd)).await;
+            assert_eq!(reserved.standings[0].used, 70, "{absurd}");
+            assert!(one.ask(&asking(0)).await.standings[0].used >= 1 << 50, "{absurd}");
+            let settled = ChargeOver {
+                window_millis: window,
+                estimate: absurd,
+                at: reserved.at,
+                limit: None,
+                ..used(9, 1_000, 0)
+            };
+            leave(&one, Aftermath { tenant: 1, charges: vec![settled], ..Aftermath::default() }).await;
+            assert_eq!(one.ask(&asking(0)).await.standings[0].used, 70, "{absurd}");
+        }
+        let lie = ChargeOver {
+            window_millis: window,
+            at: one.ask(&asking(0)).await.at,
+            limit: None,
+            ..used(9, 1_000, u64::MAX)
+        };
+        leave(&one, Aftermath { tenant: 1, charges: vec![lie], ..Aftermath::default() }).await;
+        assert_eq!(one.ask(&asking(0)).await.standings[0].used, 1 << 53, "what a provider says is counted");
         redis.command(&["FLUSHALL"]);
     }
 }
