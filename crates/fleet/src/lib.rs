@@ -11,6 +11,7 @@ mod desk;
 mod link;
 mod listen;
 mod order;
+mod patience;
 mod remembered;
 mod scripts;
 mod server;
