@@ -5,7 +5,7 @@ use std::time::Instant;
 use redis::{Cmd, Pipeline, RedisError, ScriptInvocation};
 
 use crate::ask::{MAX_EXACT, bytes};
-use crate::scripts::{AFTER, prefix};
+use crate::scripts::{AFTER, about, prefix};
 use crate::server::Connection;
 
 /// What a request leaves behind.
@@ -191,14 +191,13 @@ impl Aftermath {
 
     /// Writes it to Redis; says what turned out to be too much.
     pub(crate) async fn write(&self, connection: &mut Connection) -> Result<Vec<Overspent>, RedisError> {
-        let prefix = prefix(self.tenant);
-        if let Some(ending) = self.ending(&prefix) {
+        if let Some(ending) = self.ending(&prefix(self.tenant)) {
             ending.query_async::<()>(connection).await?;
         }
         if self.is_settled() {
             return Ok(Vec::new());
         }
-        let mut call = AFTER.key(prefix);
+        let mut call = about(&AFTER, self.tenant);
         self.write_rest(&mut call);
         let excesses: Vec<u64> = call.invoke_async(connection).await?;
         let overspent = self.charges.iter().zip(excesses).filter(|(_, amount)| *amount > 0);

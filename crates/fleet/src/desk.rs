@@ -12,7 +12,7 @@ use crate::after::{Aftermath, Overspent};
 use crate::debts::Debts;
 use crate::listen::Listener;
 use crate::order::{Decided, Heard, ORDERS};
-use crate::scripts::{ORDER, prefix};
+use crate::scripts::{ORDER, about};
 use crate::server::{Connection, Server};
 use crate::settings::{SETTINGS, Settings, writing};
 
@@ -331,7 +331,7 @@ impl Clerk {
     }
 
     async fn decide(&self, decided: &Decided) -> Result<(), RedisError> {
-        let mut call = ORDER.key(prefix(decided.tenant));
+        let mut call = about(&ORDER, decided.tenant);
         decided.write(&mut call);
         let written = self.run_script::<u8>(&call).await?;
         match &decided.message {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use redis::RedisError;
+use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
@@ -11,7 +11,7 @@ use crate::after::Aftermath;
 use crate::ask::{Ask, Reply, Told};
 use crate::desk::Desk;
 use crate::patience::within;
-use crate::scripts::{ASK, prefix};
+use crate::scripts::{ASK, about};
 use crate::server::{Connection, Server};
 
 /// The connection of one worker. It belongs to the runtime that it was opened in.
@@ -68,12 +68,14 @@ impl Link {
 
     async fn ask_once(&self, ask: &Ask, waits: bool) -> Option<Reply> {
         let mut connection = self.connection_at_last().await?;
-        let mut call = ASK.key(prefix(ask.tenant));
+        let mut call = about(&ASK, ask.tenant);
         ask.write(&mut call, waits);
         let mut asking: std::pin::Pin<Box<dyn Future<Output = Result<Reply, RedisError>> + Send>> =
             Box::pin(async move { call.invoke_async(&mut connection).await });
         match within(self.limit, asking.as_mut()).await {
             Some(Ok(reply)) => Some(reply),
+            // The slot of this tenant is moving; all others are there.
+            Some(Err(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::TryAgain) => None,
             Some(Err(error)) => {
                 self.lose(&error.to_string());
                 None

@@ -317,7 +317,40 @@ async fn who_starts_without_redis_finds_it_and_the_common_secret_later() {
 }
 
 #[tokio::test]
-async fn a_slot_that_moves_and_a_primary_that_dies_are_followed() {
+async fn while_a_slot_moves_nothing_begins_anew_and_then_all_of_it_is_there() {
+    let mut cluster = Cluster::start();
+    let one = Process::join(&cluster.url()).await;
+    let mut ask = transcript(1, &[10]);
+    ask.charges = vec![charge(9, 100, 7)];
+    let first = one.ask(&ask).await;
+    let key = "lb:{0000000000000001}:";
+    let (from, to) = cluster.begin_to_move(key);
+    assert_eq!(one.link.ask(&ask).await, None, "nobody can tell what counts now");
+    assert!(one.link.is_there(), "other tenants are where they were");
+    let mut elsewhere = transcript(2, &[20]);
+    elsewhere.charges = vec![charge(9, 100, 1)];
+    assert!(one.ask(&elsewhere).await.is_reserved);
+    one.link.leave(Aftermath { tenant: 1, charges: vec![used(9, 100, 5)], ..Aftermath::default() });
+    one.link.written().await;
+    let slot = cluster.slot_of(key).to_string();
+    let counted = cluster.at(to).command(&["CLUSTER", "COUNTKEYSINSLOT", &slot]);
+    assert_eq!(counted, "0", "what is written there would be in the way of what comes");
+    cluster.end_the_move(key, (from, to));
+    ask.charges[0].estimate = 0;
+    let started = Instant::now();
+    let moved = loop {
+        match one.link.ask(&ask).await {
+            // What was used meanwhile is owed, and comes a moment later.
+            Some(told) if told.standings[0].used == 12 => break told,
+            _ => assert!(started.elapsed() < Duration::from_secs(30), "it does not come back whole"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    assert_eq!((moved.key, moved.is_new), (first.key, false));
+}
+
+#[tokio::test]
+async fn a_primary_that_dies_is_followed_to_its_replica() {
     let mut cluster = Cluster::start();
     let one = Process::join(&cluster.url()).await;
     let first = one.ask(&transcript(1, &[10])).await;
