@@ -487,7 +487,7 @@ fn whose(shared: &Shared, caller: &Caller<'_>, named: Option<SessionKey>, case: 
     let tenant = case.tenant.key;
     if let Some((key, name)) = named.zip(caller.session(&case.facts)) {
         // A name that cannot stand in a header is not told, and neither is it lost.
-        let can_be_told = HeaderValue::from_str(name).is_ok();
+        let can_be_told = HeaderValue::from_bytes(name.as_bytes()).is_ok();
         return Whose::Named { key, name: if can_be_told { name.into() } else { session_name(key) } };
     }
     match &mut case.inspection {
