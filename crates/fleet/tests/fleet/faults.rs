@@ -74,6 +74,25 @@ async fn a_redis_that_answers_but_takes_nothing_is_away_until_it_does_and_what_w
     }
 }
 
+#[tokio::test]
+async fn why_redis_stays_away_is_told_when_it_is_another_reason_than_why_it_went() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    redis.command(&["CONFIG", "SET", "requirepass", "changed"]);
+    redis.command(&["-a", "changed", "CLIENT", "KILL", "TYPE", "normal"]);
+    assert_eq!(one.link.ask(&transcript(1, &[10])).await, None, "the first that asks finds out");
+    until(|| {
+        let states = one.states.lock().unwrap();
+        states.iter().flatten().any(|reason| reason.to_lowercase().contains("auth"))
+    })
+    .await;
+    let told = one.states.lock().unwrap().iter().flatten().count();
+    assert!(told <= 8, "each reason is told once: {told}");
+    redis.command(&["-a", "changed", "CONFIG", "SET", "requirepass", ""]);
+    one.wait_until_there().await;
+    assert_eq!(one.states.lock().unwrap().last(), Some(&None));
+}
+
 /// How a server is made to have no memory left, and to have enough again.
 const OUT_OF_MEMORY: (&[&str], &[&str]) =
     (&["CONFIG", "SET", "maxmemory", "1"], &["CONFIG", "SET", "maxmemory", "0"]);
