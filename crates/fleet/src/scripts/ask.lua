@@ -158,16 +158,17 @@ for at = 1, take_number() do
     redis.call('ZADD', flying, now, id)
     redis.call('PEXPIRE', flying, 600000)
   end
-  counts[at] = 0
   if counted then
     redis.call('ZADD', seen, now, id)
     redis.call('PEXPIRE', seen, window)
-    counts[at] = redis.call('ZCOUNT', seen, '(' .. now - window, '+inf')
-    if counts[at] > 1 then
-      redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window)
-      if counts[at] > most then redis.call('ZREMRANGEBYRANK', seen, 0, counts[at] - most - 1) end
-    end
   end
+  counts[at] = redis.call('ZCOUNT', seen, '(' .. now - window, '+inf')
+  if counts[at] > 1 and counted then
+    redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window)
+    if counts[at] > most then redis.call('ZREMRANGEBYRANK', seen, 0, counts[at] - most - 1) end
+  end
+  -- One beside another that is on its way fares as that one does.
+  if not counted then counts[at] = -math.max(counts[at], 1) end
 end
 
 -- Does it fit into its budgets? All of it is reserved, or nothing.

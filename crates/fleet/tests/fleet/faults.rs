@@ -7,7 +7,7 @@ use loopbreaker_fleet::{
 };
 
 use super::server::{Cluster, Redis, wait};
-use super::{Process, attempt, charge, refused, transcript, until, used};
+use super::{Process, attempt, charge, refused, times, transcript, until, used};
 
 /// What a busy machine may add to a limit before it is somebody's fault.
 const SLACK: Duration = Duration::from_millis(250);
@@ -111,7 +111,7 @@ async fn attempts_and_refusals_of_the_time_without_redis_are_known_everywhere_wh
         let mut redis = Redis::with(arguments);
         let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
         let sent = |id: u64| Ask { attempts: vec![attempt(5, id)], ..transcript(1, &[10]) };
-        let kept = one.ask(&sent(1)).await.attempts[0] * u32::from(!arguments.is_empty());
+        let kept = one.ask(&sent(1)).await.attempts[0].times * u32::from(!arguments.is_empty());
         redis.kill();
         until_lost(&one).await;
         let window = SharedKey::new(5, None);
@@ -138,7 +138,7 @@ async fn attempts_and_refusals_of_the_time_without_redis_are_known_everywhere_wh
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         assert_eq!(other.ask(&asks).await.key, 20, "it is still the same session");
-        let counted = other.ask(&sent(9)).await.attempts;
+        let counted = times(&other.ask(&sent(9)).await);
         assert_eq!(counted, [kept + 2 + 1], "those that are in the window, and this one: {arguments:?}");
     }
 }
@@ -151,7 +151,7 @@ async fn an_attempt_that_ends_while_redis_is_away_is_on_its_way_no_more_when_it_
         attempts: vec![loopbreaker_fleet::AttemptAsk { once_in_flight: true, ..attempt(5, id) }],
         ..transcript(1, &[10])
     };
-    assert_eq!(one.ask(&sampled(1)).await.attempts, [1]);
+    assert_eq!(times(&one.ask(&sampled(1)).await), [1]);
     redis.command(&["REPLICAOF", "127.0.0.1", "1"]);
     until_lost(&one).await;
     let over = AttemptOver { window: SharedKey::new(5, None), id: 1, taken_back: false };
@@ -160,7 +160,7 @@ async fn an_attempt_that_ends_while_redis_is_away_is_on_its_way_no_more_when_it_
     one.wait_until_there().await;
     let on_their_way = "return #redis.call('KEYS', 'lb:*:f:*')";
     wait(|| redis.command(&["EVAL", on_their_way, "0"]) == "0");
-    assert_eq!(one.ask(&sampled(2)).await.attempts, [2]);
+    assert_eq!(times(&one.ask(&sampled(2)).await), [2]);
 }
 
 #[tokio::test]

@@ -73,6 +73,11 @@ impl Process {
     }
 }
 
+/// How often a request was sent, in each window.
+pub(crate) fn times(told: &Told) -> Vec<u32> {
+    told.attempts.iter().map(|sent| sent.times).collect()
+}
+
 /// Waits until something is so, for at most half a minute.
 pub(crate) async fn until(is_so: impl Fn() -> bool) {
     let waiting = async {
