@@ -81,7 +81,10 @@ impl Worker {
                 refused.add_headers(response.headers_mut());
                 response
             }
-            None => with(200, "application/json", r#"{"decision":"allow"}"#),
+            None => {
+                case.ticket.keep();
+                with(200, "application/json", r#"{"decision":"allow"}"#)
+            }
         };
         add_verdict(response.headers_mut(), &case);
         if let Some((owner, ending)) = case.ending.take().filter(|_| refused.is_none()) {

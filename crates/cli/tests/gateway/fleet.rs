@@ -145,6 +145,52 @@ fn a_budget_is_as_exact_in_a_cluster() {
     assert_eq!(admitted(&Cluster::start().url()), 1_000);
 }
 
+/// A budget of three calls for each tenant, and a throttle for the second equal one.
+const THREE: &str = "policies:\n  - id: p\n    spec:\n      \
+    loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 2, action: throttle }\n      \
+    rules: [{ id: three, key: tenant, requests: 3, period: 1h }]";
+
+#[test]
+fn a_held_call_whose_client_has_gone_takes_nothing_of_a_common_budget() {
+    let redis = Redis::start();
+    let labs = gateways(&redis.url(), THREE);
+    assert_eq!(labs[0].chat(&[], question("the same")).status, 200);
+    for lab in &labs {
+        let mut wire = lab.wire();
+        wire.send(&request("POST", "/v1/chat/completions", &[], question("the same").as_bytes()));
+        until("it is held", || lab.metric("loopbreaker_held") == 1.0);
+        drop(wire);
+        until("its place is free again", || lab.metric("loopbreaker_held") == 0.0);
+    }
+    let (mut asked, mut admitted) = (0, 0);
+    until("what they had reserved is given back", || {
+        asked += 1;
+        admitted += usize::from(labs[0].chat(&[], question(&format!("another {asked}"))).status == 200);
+        admitted == 2
+    });
+    assert_eq!(labs[1].chat(&[], question("one more")).status, 429);
+}
+
+#[test]
+fn what_the_decision_endpoint_refuses_takes_nothing_of_a_common_budget_and_what_it_allows_does() {
+    let redis = Redis::start();
+    let config = THREE.replace("action: throttle", "action: reject");
+    let labs = gateways(&redis.url(), &config);
+    let headers = [("x-original-method", "POST"), ("x-original-uri", "/v1/chat/completions")];
+    let ask = |lab: &Lab, words: &str| lab.post("/v1/decision", &headers, question(words));
+    assert_eq!(ask(&labs[0], "the same").status, 200);
+    for lab in labs.iter().cycle().take(5) {
+        assert_eq!(ask(lab, "the same").code(), "loop_detected");
+    }
+    let (mut asked, mut admitted) = (0, 0);
+    until("what they had reserved is given back", || {
+        asked += 1;
+        admitted += usize::from(ask(&labs[1], &format!("another {asked}")).status == 200);
+        admitted == 2
+    });
+    assert_eq!(ask(&labs[2], "one more").code(), "budget_exceeded");
+}
+
 #[test]
 fn a_pause_at_one_holds_a_call_at_another_until_a_third_resumes_it() {
     let redis = Redis::start();
