@@ -145,37 +145,38 @@ fn a_budget_is_as_exact_in_a_cluster() {
     assert_eq!(admitted(&Cluster::start().url()), 1_000);
 }
 
-/// A budget of three calls for each tenant, and a throttle for the second equal one.
+/// A budget of three calls for each tenant, and no second one that is equal.
 const THREE: &str = "policies:\n  - id: p\n    spec:\n      \
-    loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 2, action: throttle }\n      \
+    loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 2, action: reject }\n      \
     rules: [{ id: three, key: tenant, requests: 3, period: 1h }]";
 
 #[test]
 fn a_held_call_whose_client_has_gone_takes_nothing_of_a_common_budget() {
     let redis = Redis::start();
     let labs = gateways(&redis.url(), THREE);
-    assert_eq!(labs[0].chat(&[], question("the same")).status, 200);
-    for lab in &labs {
-        let mut wire = lab.wire();
-        wire.send(&request("POST", "/v1/chat/completions", &[], question("the same").as_bytes()));
-        until("it is held", || lab.metric("loopbreaker_held") == 1.0);
+    let (tenant, session) = (("x-tenant-id", "team"), ("x-session-id", "run-17"));
+    assert_eq!(labs[0].chat(&[tenant, session], question("first")).status, 200);
+    assert_eq!(labs[0].post("/api/v1/sessions/run-17/pause", &[tenant], "").status, 200);
+    for words in ["second", "third"] {
+        let mut wire = labs[0].wire();
+        wire.send(&request("POST", "/v1/chat/completions", &[tenant, session], question(words).as_bytes()));
+        until("it is held", || labs[0].metric("loopbreaker_held") == 1.0);
         drop(wire);
-        until("its place is free again", || lab.metric("loopbreaker_held") == 0.0);
+        until("its place is free again", || labs[0].metric("loopbreaker_held") == 0.0);
     }
     let (mut asked, mut admitted) = (0, 0);
     until("what they had reserved is given back", || {
         asked += 1;
-        admitted += usize::from(labs[0].chat(&[], question(&format!("another {asked}"))).status == 200);
+        admitted += usize::from(labs[1].chat(&[tenant], question(&format!("another {asked}"))).status == 200);
         admitted == 2
     });
-    assert_eq!(labs[1].chat(&[], question("one more")).status, 429);
+    assert_eq!(labs[2].chat(&[tenant], question("one more")).status, 429);
 }
 
 #[test]
 fn what_the_decision_endpoint_refuses_takes_nothing_of_a_common_budget_and_what_it_allows_does() {
     let redis = Redis::start();
-    let config = THREE.replace("action: throttle", "action: reject");
-    let labs = gateways(&redis.url(), &config);
+    let labs = gateways(&redis.url(), THREE);
     let headers = [("x-original-method", "POST"), ("x-original-uri", "/v1/chat/completions")];
     let ask = |lab: &Lab, words: &str| lab.post("/v1/decision", &headers, question(words));
     assert_eq!(ask(&labs[0], "the same").status, 200);

@@ -4,6 +4,7 @@
 
 mod faults;
 mod lost;
+mod moving;
 mod orders;
 mod server;
 mod together;
