@@ -75,16 +75,13 @@ impl Worker {
         case.write_down(&self.shared, dialect, at);
 
         let refused = self.refusal(&settings, &mut case, dialect);
-        let mut response = match &refused {
-            Some(refused) => {
-                let mut response = refuse(dialect, refused.code, refused.status, &refused.message);
-                refused.add_headers(response.headers_mut());
-                response
-            }
-            None => {
-                case.ticket.keep();
-                with(200, "application/json", r#"{"decision":"allow"}"#)
-            }
+        let mut response = if let Some(refused) = &refused {
+            let mut response = refuse(dialect, refused.code, refused.status, &refused.message);
+            refused.add_headers(response.headers_mut());
+            response
+        } else {
+            case.ticket.keep();
+            with(200, "application/json", r#"{"decision":"allow"}"#)
         };
         add_verdict(response.headers_mut(), &case);
         if let Some((owner, ending)) = case.ending.take().filter(|_| refused.is_none()) {
@@ -147,7 +144,10 @@ fn written(value: &HeaderValue) -> String {
         if byte.is_ascii() {
             text.push(char::from(byte));
         } else {
-            text.push_str(&format!("%{byte:02X}"));
+            let digits =
+                [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789ABCDEF"[usize::from(digit)]));
+            text.push('%');
+            text.extend(digits);
         }
     }
     text

@@ -73,7 +73,9 @@ impl<'r> Caller<'r> {
     /// The agent's name: its own header, else the client's name.
     pub(crate) fn agent(&self) -> &'r str {
         let name = self.agent.or_else(|| self.client.map(product)).unwrap_or_default();
-        if name.is_empty() { "unknown" } else { &name[..name.floor_char_boundary(MAX_NAME)] }
+        let is_end = |at: &usize| name.is_char_boundary(*at);
+        let end = (0..=name.len().min(MAX_NAME)).rev().find(is_end).unwrap_or_default();
+        if name.is_empty() { "unknown" } else { &name[..end] }
     }
 
     /// The session that the client names, if it does: its own header first, then those of other gateways and of

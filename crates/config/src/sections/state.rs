@@ -83,7 +83,7 @@ fn wrong(state: &State) -> Option<(&'static str, &'static str)> {
 /// Whether this names a host, and a port if any that there is.
 fn is_node(node: &str) -> bool {
     let (host, port) = match node.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, port)) if port.is_empty() => (host, None),
+        Some((host, "")) => (host, None),
         Some((host, port)) => (host, port.strip_prefix(':').or(Some(""))),
         None => node.split_once(':').map_or((node, None), |(host, port)| (host, Some(port))),
     };
