@@ -71,7 +71,7 @@ pub use sections::state::State;
 pub use sections::throttle::Throttle;
 pub use sections::tls::Tls;
 pub use sections::upstreams::{Breaker, Dialect, Route, Upstreams};
-pub use store_url::{StoreUrl, with_tls_advice, without_roots};
+pub use store_url::{StoreUrl, with_tls_advice, without_roots, without_timeout};
 
 /// A config that was read and found sound. The default is what an empty file means.
 ///

@@ -2,6 +2,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::units::duration;
 
 /// The URL of a Redis or a Postgres. Whoever connects takes it whole by [`StoreUrl::as_str`]; everything that is
 /// printed leaves the user name and the password out.
@@ -44,18 +47,37 @@ impl StoreUrl {
 /// assert_eq!((&*url, roots.unwrap().to_str()), ("rediss://cache:6380/1?protocol=resp3", Some("/etc/ca.pem")));
 /// ```
 pub fn without_roots(url: &str) -> (String, Option<PathBuf>) {
+    let (address, path) = without(url, "sslrootcert");
+    (address, path.map(|path| PathBuf::from(path.replace("%2F", "/").replace("%2f", "/"))))
+}
+
+/// The address of a Redis without `timeout=…`, and that limit.
+///
+/// ```
+/// use std::time::Duration;
+/// use loopbreaker_config::without_timeout;
+/// let (url, limit) = without_timeout("redis://cache/2?timeout=20ms");
+/// assert_eq!((&*url, limit), ("redis://cache/2", Some(Duration::from_millis(20))));
+/// ```
+pub fn without_timeout(url: &str) -> (String, Option<Duration>) {
+    let (address, limit) = without(url, "timeout");
+    (address, limit.and_then(|limit| duration(limit).ok()))
+}
+
+/// An address without a parameter, and the last value of that.
+fn without<'u>(url: &'u str, name: &str) -> (String, Option<&'u str>) {
     let Some((address, query)) = url.split_once('?') else { return (url.to_owned(), None) };
-    let mut roots = None;
-    let kept = query.split('&').filter(|pair| match pair.strip_prefix("sslrootcert=") {
-        Some(path) => {
-            roots = Some(PathBuf::from(path.replace("%2F", "/").replace("%2f", "/")));
+    let mut value = None;
+    let kept = query.split('&').filter(|pair| match pair.split_once('=') {
+        Some((key, given)) if key == name => {
+            value = Some(given);
             false
         }
-        None => true,
+        _ => true,
     });
     let kept: Vec<&str> = kept.collect();
     let address = if kept.is_empty() { address.to_owned() } else { format!("{address}?{}", kept.join("&")) };
-    (address, roots)
+    (address, value)
 }
 
 /// Why an encrypted connection to a Redis failed, with what to do about it.

@@ -103,6 +103,19 @@ impl IdenticalRequest {
         RequestCount { count, fires: count >= config.threshold() }
     }
 
+    /// How often a request was sent so far, once at least. It is not counted again.
+    pub fn counted(
+        &self,
+        request: &Fingerprint,
+        config: IdenticalRequestConfig,
+        now: Timestamp,
+    ) -> RequestCount {
+        let window = u64::from(config.window_seconds()) * 1_000;
+        let times = self.attempts.peek(&request.short()).into_iter().flatten();
+        let count = times.filter(|time| now.millis_since(**time) < window).count().max(1) as u32;
+        RequestCount { count, fires: count >= config.threshold() }
+    }
+
     /// Takes back the attempt of this moment: the provider answered it with 429 or 5xx, and retries of an outage are
     /// no loop.
     pub fn take_back(&mut self, request: &Fingerprint, at: Timestamp) {

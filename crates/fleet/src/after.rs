@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use redis::{Cmd, Pipeline, RedisError, ScriptInvocation};
 
-use crate::ask::bytes;
-use crate::scripts::{AFTER, prefix};
+use crate::ask::{MAX_EXACT, bytes};
+use crate::scripts::{AFTER, about, prefix};
 use crate::server::Connection;
 
 /// What a request leaves behind.
@@ -191,14 +191,13 @@ impl Aftermath {
 
     /// Writes it to Redis; says what turned out to be too much.
     pub(crate) async fn write(&self, connection: &mut Connection) -> Result<Vec<Overspent>, RedisError> {
-        let prefix = prefix(self.tenant);
-        if let Some(ending) = self.ending(&prefix) {
+        if let Some(ending) = self.ending(&prefix(self.tenant)) {
             ending.query_async::<()>(connection).await?;
         }
         if self.is_settled() {
             return Ok(Vec::new());
         }
-        let mut call = AFTER.key(prefix);
+        let mut call = about(&AFTER, self.tenant);
         self.write_rest(&mut call);
         let excesses: Vec<u64> = call.invoke_async(connection).await?;
         let overspent = self.charges.iter().zip(excesses).filter(|(_, amount)| *amount > 0);
@@ -241,7 +240,7 @@ impl Aftermath {
         call.arg(self.charges.len());
         for charge in &self.charges {
             call.arg(&charge.counter.0).arg(charge.window_millis.unwrap_or(0));
-            call.arg(charge.estimate).arg(charge.actual).arg(charge.at);
+            call.arg(charge.estimate.min(MAX_EXACT)).arg(charge.actual.min(MAX_EXACT)).arg(charge.at);
             let is_owed = charge.at == 0;
             match charge.limit.filter(|_| is_owed) {
                 Some(limit) => call.arg(limit),

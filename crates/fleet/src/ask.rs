@@ -125,8 +125,8 @@ pub struct Told {
     pub pause: Option<Paused>,
     /// Whether an operator has let this transcript go on.
     pub is_approved: bool,
-    /// How often it was sent, in each window; 0 where this attempt does not count.
-    pub attempts: Vec<u32>,
+    /// How often it was sent, in each window.
+    pub attempts: Vec<Sightings>,
     /// Whether everything was reserved.
     pub is_reserved: bool,
     /// How each budget stood before this request.
@@ -170,6 +170,22 @@ pub enum PauseState {
     Ended(u64),
 }
 
+/// How often a request was sent within a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sightings {
+    /// Once at least.
+    pub times: u32,
+    /// Whether this attempt is one of them; else one that is on its way counts for both.
+    pub counts: bool,
+}
+
+impl Sightings {
+    /// Of a number that is negative where the attempt does not count.
+    fn told(times: i64) -> Self {
+        Self { times: u32::try_from(times.unsigned_abs()).unwrap_or(u32::MAX), counts: times > 0 }
+    }
+}
+
 /// How a budget stood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stood {
@@ -182,7 +198,7 @@ pub struct Stood {
 }
 
 /// Largest number that Redis's scripts count exactly.
-const MAX_EXACT: u64 = 1 << 53;
+pub(crate) const MAX_EXACT: u64 = 1 << 53;
 
 impl Ask {
     /// Writes the question down as arguments of the script. One that `waits` is not answered, and changes nothing, while
@@ -264,7 +280,7 @@ impl FromRedisValue for Told {
         type Fields = (
             (Vec<u8>, Vec<u8>, bool, bool),
             (u8, u64, Vec<u32>),
-            (Vec<u8>, bool, Vec<u32>),
+            (Vec<u8>, bool, Vec<i64>),
             (bool, Vec<(u64, u64, u8)>, u64, String),
         );
         type ThreadFields = (Option<Vec<u8>>, Vec<(Vec<u8>, u32)>);
@@ -301,7 +317,7 @@ impl FromRedisValue for Told {
             strikes,
             pause: paused(&pause),
             is_approved,
-            attempts,
+            attempts: attempts.into_iter().map(Sightings::told).collect(),
             is_reserved,
             standings: standings
                 .into_iter()

@@ -12,7 +12,7 @@ use crate::after::{Aftermath, Overspent};
 use crate::debts::Debts;
 use crate::listen::Listener;
 use crate::order::{Decided, Heard, ORDERS};
-use crate::scripts::{ORDER, prefix};
+use crate::scripts::{ORDER, about};
 use crate::server::{Connection, Server};
 use crate::settings::{SETTINGS, Settings, writing};
 
@@ -42,6 +42,8 @@ pub(crate) struct Desk {
 
 struct State {
     away: AtomicBool,
+    /// Why it is away, as far as that was told. Whoever tells holds it, so that the last that is told is how it is.
+    told: Mutex<Vec<String>>,
     watcher: Watcher,
     debts: Mutex<Debts>,
     settings: Settings,
@@ -72,11 +74,15 @@ impl Desk {
     /// Letters that may wait; beyond it what was used is owed, and the rest is dropped and counted.
     const MAX_LETTERS: usize = 16_384;
 
+    /// So many different reasons are told while Redis is away.
+    const MAX_REASONS: usize = 8;
+
     /// A desk, and what has to be worked on.
     pub(crate) fn new(watcher: Watcher, origin: u64) -> (Self, mpsc::Receiver<Letter>) {
         let (letters, to_do) = mpsc::channel(Self::MAX_LETTERS);
         let state = State {
             away: AtomicBool::new(false),
+            told: Mutex::default(),
             watcher,
             debts: Mutex::new(Debts::none()),
             settings: Settings::default(),
@@ -145,17 +151,28 @@ impl Desk {
 
     /// A link cannot be made.
     pub(crate) fn is_away(&self, reason: &str) {
-        if !self.state.away.swap(true, Ordering::AcqRel) {
+        let mut told = self.told();
+        self.state.away.store(true, Ordering::Release);
+        // What ended the connection need not be what keeps it from being made again, such as a password that has changed.
+        if told.len() < Self::MAX_REASONS && !told.iter().any(|earlier| earlier == reason) {
+            told.push(reason.to_owned());
             (self.state.watcher)(News::Away(reason));
         }
     }
 
     /// A link works.
     pub(crate) fn came_back(&self) {
+        let mut told = self.told();
         if self.state.away.swap(false, Ordering::AcqRel) {
+            told.clear();
             (self.state.watcher)(News::Back);
         }
+        drop(told);
         self.post(Letter::Settle);
+    }
+
+    fn told(&self) -> MutexGuard<'_, Vec<String>> {
+        self.state.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// More was spent than there was.
@@ -331,7 +348,7 @@ impl Clerk {
     }
 
     async fn decide(&self, decided: &Decided) -> Result<(), RedisError> {
-        let mut call = ORDER.key(prefix(decided.tenant));
+        let mut call = about(&ORDER, decided.tenant);
         decided.write(&mut call);
         let written = self.run_script::<u8>(&call).await?;
         match &decided.message {

@@ -11,6 +11,7 @@ mod desk;
 mod link;
 mod listen;
 mod order;
+mod patience;
 mod remembered;
 mod scripts;
 mod server;
@@ -27,7 +28,9 @@ pub use after::{
     Aftermath, AnswerNamed, AttemptMissed, AttemptOver, ChargeOver, Overspent, Refused, SharedKey, Struck,
     Unit,
 };
-pub use ask::{After, Ask, AttemptAsk, ChargeAsk, KnownPlace, PauseState, Paused, Place, Stood, Told};
+pub use ask::{
+    After, Ask, AttemptAsk, ChargeAsk, KnownPlace, PauseState, Paused, Place, Sightings, Stood, Told,
+};
 use desk::{Desk, Letter};
 pub use desk::{News, Watcher};
 pub use link::Link;

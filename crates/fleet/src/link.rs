@@ -3,14 +3,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use redis::RedisError;
+use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
 use crate::after::Aftermath;
 use crate::ask::{Ask, Reply, Told};
 use crate::desk::Desk;
-use crate::scripts::{ASK, prefix};
+use crate::patience::within;
+use crate::scripts::{ASK, about};
 use crate::server::{Connection, Server};
 
 /// The connection of one worker. It belongs to the runtime that it was opened in.
@@ -67,17 +68,19 @@ impl Link {
 
     async fn ask_once(&self, ask: &Ask, waits: bool) -> Option<Reply> {
         let mut connection = self.connection_at_last().await?;
-        let mut call = ASK.key(prefix(ask.tenant));
+        let mut call = about(&ASK, ask.tenant);
         ask.write(&mut call, waits);
         let mut asking: std::pin::Pin<Box<dyn Future<Output = Result<Reply, RedisError>> + Send>> =
             Box::pin(async move { call.invoke_async(&mut connection).await });
-        match tokio::time::timeout(self.limit, &mut asking).await {
-            Ok(Ok(reply)) => Some(reply),
-            Ok(Err(error)) => {
+        match within(self.limit, asking.as_mut()).await {
+            Some(Ok(reply)) => Some(reply),
+            // The slot of this tenant is moving; all others are there.
+            Some(Err(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::TryAgain) => None,
+            Some(Err(error)) => {
                 self.lose(&error.to_string());
                 None
             }
-            Err(_) => {
+            None => {
                 self.lose(&format!("no answer within {:?}", self.limit));
                 // What comes too late has been counted all the same, and must not be.
                 let (desk, ask) = (self.desk.clone(), ask.clone());
@@ -98,9 +101,10 @@ impl Link {
             let mut connection = self.connection()?;
             aftermath.write(&mut connection).await.ok()
         };
-        match tokio::time::timeout(self.limit, written).await {
-            Ok(Some(overspent)) => self.desk.overspent(overspent),
-            Ok(None) | Err(_) => self.desk.leave_again(aftermath),
+        let written = within(self.limit, Box::pin(written).as_mut()).await.flatten();
+        match written {
+            Some(overspent) => self.desk.overspent(overspent),
+            None => self.desk.leave_again(aftermath),
         }
     }
 
@@ -164,15 +168,16 @@ impl Link {
     /// Connects, and sees whether it takes something in time. That it answers is not enough: a replica in the middle of a
     /// failover does, and so does a server whose memory is full.
     async fn try_again(&self) -> Result<Connection, String> {
-        let mut connection = self.server.connect(LATEST).await.map_err(|error| error.to_string())?;
+        let connection = self.server.connect(LATEST).await.map_err(|error| error.to_string())?;
         for _ in 0..2 {
             // The first answer includes the way there; only the second tells how fast it is.
-            let begun = tokio::time::Instant::now();
             let mut writing = redis::cmd("SET");
             writing.arg(TRIED).arg(1).arg("PX").arg(60_000);
-            writing.query_async::<()>(&mut connection).await.map_err(|error| error.to_string())?;
-            if begun.elapsed() <= self.limit {
-                return Ok(connection);
+            let mut way = connection.clone();
+            let mut written = Box::pin(async move { writing.query_async::<()>(&mut way).await });
+            match within(self.limit, written.as_mut()).await {
+                Some(written) => return written.map(|()| connection).map_err(|error| error.to_string()),
+                None => written.await.map_err(|error| error.to_string())?,
             }
         }
         Err(format!("no answer within {:?}", self.limit))

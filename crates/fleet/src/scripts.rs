@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use redis::Script;
+use redis::{Script, ScriptInvocation};
 
 /// What a request asks before it goes out.
 pub(crate) static ASK: LazyLock<Script> =
@@ -30,4 +30,13 @@ fn script(parts: &[&str]) -> Script {
 /// What begins every key of a tenant. The part in braces puts them all into one slot of a cluster.
 pub(crate) fn prefix(tenant: u64) -> String {
     format!("lb:{{{tenant:016x}}}:")
+}
+
+/// A call of a script about a tenant. It names two keys that nobody has: in a slot that is moving to another node a script
+/// with one of them would run there, where nothing is yet, and begin everything anew; with two Redis says to come again.
+pub(crate) fn about(script: &Script, tenant: u64) -> ScriptInvocation<'_> {
+    let prefix = prefix(tenant);
+    let mut call = script.key(&prefix);
+    call.key(format!("{prefix}."));
+    call
 }

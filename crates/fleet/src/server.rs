@@ -24,6 +24,9 @@ pub(crate) enum Connection {
 /// Nobody waits for a connection longer than this.
 const CONNECT: Duration = Duration::from_secs(1);
 
+/// What a cluster puts off is asked again after so long: whoever asks has a few milliseconds in all.
+const RETRY_MILLIS: u64 = 1;
+
 impl Server {
     /// The server of a URL; `redis+cluster://` names any nodes of a cluster, with commas between them. With `rediss` it
     /// is spoken to by TLS; `roots` are certificates in PEM that are trusted instead of the system's.
@@ -50,7 +53,8 @@ impl Server {
             // Whoever asks has a limit of its own, far below this one.
             .response_timeout(CONNECT)
             .retries(3)
-            .max_retry_wait(50)
+            .min_retry_wait(RETRY_MILLIS)
+            .max_retry_wait(RETRY_MILLIS)
             .build()
             .map(|client| Self::Cluster(Box::new(client)))
     }

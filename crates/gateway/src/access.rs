@@ -45,7 +45,10 @@ impl Visitor {
 
     /// Who asks, or why they may not.
     pub(crate) fn of(admin: &Admin, secret: &Secret, asked: Asked<'_>) -> Result<Self, Box<Response<Reply>>> {
-        let tenant = asked.headers.get(admin.tenant_header.as_str()).and_then(|name| name.to_str().ok());
+        let tenant = asked
+            .headers
+            .get(admin.tenant_header.as_str())
+            .and_then(|name| std::str::from_utf8(name.as_bytes()).ok());
         let tenant = tenant.map(str::trim).filter(|name| !name.is_empty()).map(Arc::from);
         if Self::is_stranger(admin, asked.headers, asked.is_local) {
             let message = "without tokens the API answers this machine only; set `admin.tokens`";

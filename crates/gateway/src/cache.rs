@@ -282,13 +282,12 @@ fn may_be_repeated(settings: &Settings, cache: &CachePolicy, tool: &str, args: O
 /// which form, and all that they say.
 fn key_of(case: &Case<'_>, looked: &Looked<'_>, policy: &str, upstream: &str, body: &[u8]) -> u128 {
     let tenant = format!("{:032x}", case.tenant.key);
+    let shaping = looked.headers.iter().filter(|(name, _)| shapes_the_answer(name.as_str()));
+    // Two that are no text differ all the same: one of them may be a credential.
+    let shaping: Vec<_> =
+        shaping.map(|(name, value)| (name.as_str(), value.as_bytes().escape_ascii().to_string())).collect();
     let mut descriptors = vec![("tenant", tenant.as_str()), ("policy", policy), ("upstream", upstream)];
-    for (name, value) in looked.headers {
-        if shapes_the_answer(name.as_str()) {
-            // A header that is no text cannot be compared, and hardly anybody sends one.
-            descriptors.push((name.as_str(), value.to_str().unwrap_or("?")));
-        }
-    }
+    descriptors.extend(shaping.iter().map(|(name, value)| (*name, value.as_str())));
     let pairs = looked.query.split('&').filter(|pair| !pair.is_empty());
     let query: Vec<(&str, &str)> = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
     let request =

@@ -386,7 +386,12 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
             let (own, attempt) =
                 shared.identical.observe(fingerprint, config.config, config.once_in_flight, case.now);
             let told = case.asked.as_ref().and_then(|asked| asked.attempts(counts.len()));
-            let count = told.map_or(own.count, |told| if told == 0 { 1 } else { told.max(own.count) });
+            let count = match told {
+                // What they have lost is counted here; what only overlaps with one of theirs is not.
+                Some(told) if told.counts => told.times.max(own.count),
+                Some(told) => told.times,
+                None => own.count,
+            };
             counts.push(RequestCount { count, fires: count >= config.config.threshold() });
             attempts.push(attempt);
         }
@@ -491,7 +496,7 @@ fn whose(shared: &Shared, caller: &Caller<'_>, named: Option<SessionKey>, case: 
     let tenant = case.tenant.key;
     if let Some((key, name)) = named.zip(caller.session(&case.facts)) {
         // A name that cannot stand in a header is not told, and neither is it lost.
-        let can_be_told = HeaderValue::from_str(name).is_ok();
+        let can_be_told = HeaderValue::from_bytes(name.as_bytes()).is_ok();
         return Whose::Named { key, name: if can_be_told { name.into() } else { session_name(key) } };
     }
     match &mut case.inspection {

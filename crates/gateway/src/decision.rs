@@ -75,13 +75,13 @@ impl Worker {
         case.write_down(&self.shared, dialect, at);
 
         let refused = self.refusal(&settings, &mut case, dialect);
-        let mut response = match &refused {
-            Some(refused) => {
-                let mut response = refuse(dialect, refused.code, refused.status, &refused.message);
-                refused.add_headers(response.headers_mut());
-                response
-            }
-            None => with(200, "application/json", r#"{"decision":"allow"}"#),
+        let mut response = if let Some(refused) = &refused {
+            let mut response = refuse(dialect, refused.code, refused.status, &refused.message);
+            refused.add_headers(response.headers_mut());
+            response
+        } else {
+            case.ticket.keep();
+            with(200, "application/json", r#"{"decision":"allow"}"#)
         };
         add_verdict(response.headers_mut(), &case);
         if let Some((owner, ending)) = case.ending.take().filter(|_| refused.is_none()) {
@@ -136,6 +136,32 @@ impl Worker {
     }
 }
 
+/// What a proxy tells of its client's request. Proxies hand on bytes that stand in no URI as they came; were they not read,
+/// whoever adds one would be judged as another request.
+fn written(value: &HeaderValue) -> String {
+    let mut text = String::with_capacity(value.len());
+    for &byte in value.as_bytes() {
+        if byte.is_ascii() {
+            text.push(char::from(byte));
+        } else {
+            let digits =
+                [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789ABCDEF"[usize::from(digit)]));
+            text.push('%');
+            text.extend(digits);
+        }
+    }
+    text
+}
+
+/// Path and query of a target, which may come with the host before it or a fragment behind it.
+fn in_origin_form(target: &str) -> &str {
+    let target = target.split('#').next().unwrap_or_default();
+    match target.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains(['/', '?']) => rest.find('/').map_or("/", |at| &rest[at..]),
+        _ => target,
+    }
+}
+
 /// The request that is asked about.
 struct Original {
     method: String,
@@ -154,13 +180,11 @@ impl Original {
             if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
         });
         let is_in_path = behind.is_some();
-        let header = |name| {
-            let value = headers.get(name).filter(|_| !is_in_path);
-            value.and_then(|value| value.to_str().ok()).map(str::to_owned)
-        };
+        let header = |name| headers.get(name).filter(|_| !is_in_path).map(written);
+        let target = || header("x-original-uri").map(|uri| in_origin_form(&uri).to_owned());
         Self {
             method: header("x-original-method").unwrap_or_else(|| method.to_owned()),
-            path_and_query: behind.or_else(|| header("x-original-uri")).unwrap_or_else(|| "/".to_owned()),
+            path_and_query: behind.or_else(target).unwrap_or_else(|| "/".to_owned()),
             is_in_path,
         }
     }
@@ -201,6 +225,23 @@ mod tests {
         assert!(is_asked("/v1/decision"));
         assert!(is_asked("/v1/decision/v1/chat/completions"));
         assert!(!is_asked("/v1/decisions"));
+    }
+
+    #[test]
+    fn what_a_client_adds_to_the_original_target_does_not_hide_its_path() {
+        for (target, path, query) in [
+            (&b"/v1/responses?x=\xfc"[..], "/v1/responses", "x=%FC"),
+            (b"/v1/responses#part", "/v1/responses", ""),
+            (b"/v1/responses?a=b#\xff", "/v1/responses", "a=b"),
+            (b"http://api.example.com/v1/responses?a=b", "/v1/responses", "a=b"),
+            (b"http://api.example.com", "/", ""),
+            (b"/v1/responses?to=http://api.example.com/x", "/v1/responses", "to=http://api.example.com/x"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-original-uri", HeaderValue::from_bytes(target).unwrap());
+            let original = Original::of(&headers, &"/v1/decision".parse().unwrap(), "POST");
+            assert_eq!((original.path(), original.query()), (path, query), "{:?}", target.escape_ascii());
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use loopbreaker::{RedundancyRules, Timestamp};
 use loopbreaker_budget::{Quantity, Standing, Window};
 use loopbreaker_fleet::{
     After, Ask, AttemptAsk, AttemptMissed, AttemptOver, ChargeAsk, ChargeOver, Decision, KnownPlace, Link,
-    PauseState, Place, SharedKey, Struck, Told, Unit,
+    PauseState, Place, SharedKey, Sightings, Struck, Told, Unit,
 };
 
 use crate::consider::{Case, Whose};
@@ -155,7 +155,7 @@ impl Asked {
     }
 
     /// How often the request was sent, in each window that was asked about.
-    pub(crate) fn attempts(&self, index: usize) -> Option<u32> {
+    pub(crate) fn attempts(&self, index: usize) -> Option<Sightings> {
         self.told.as_ref()?.attempts.get(index).copied()
     }
 

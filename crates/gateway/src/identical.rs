@@ -124,8 +124,8 @@ impl IdenticalRequests {
         Self { shards: (0..Self::SHARDS).map(|_| Mutex::new(shard())).collect() }
     }
 
-    /// Counts an attempt. With `once_in_flight`, one that comes while an equal one is on its way is not counted:
-    /// sampling the same prompt several times at once is no loop.
+    /// Counts an attempt. With `once_in_flight`, one that comes while an equal one is on its way is not counted, and
+    /// fares as that one does: sampling the same prompt several times at once is no loop, and no way around one.
     pub(crate) fn observe(
         self: &Arc<Self>,
         fingerprint: Fingerprint,
@@ -140,7 +140,7 @@ impl IdenticalRequests {
         let count = if counted {
             shard.seen.observe(&fingerprint, config, now)
         } else {
-            RequestCount { count: 1, fires: false }
+            shard.seen.counted(&fingerprint, config, now)
         };
         (count, Attempt { all: Arc::clone(self), fingerprint, at: now, counted })
     }
@@ -200,6 +200,22 @@ mod tests {
         let (third, _still) = observe(false);
         let (fourth, _) = observe(false);
         assert_eq!((third.count, fourth.count), (3, 4), "elsewhere every attempt counts");
+    }
+
+    #[test]
+    fn whoever_overlaps_one_that_is_too_many_is_too_many() {
+        let all = Arc::new(IdenticalRequests::new());
+        let config = IdenticalRequestConfig::new(60, 3).unwrap();
+        let request = Fingerprint::of_document(b"{}");
+        let observe = |at| all.observe(request, config, true, Timestamp::from_secs(at));
+        for _ in 0..2 {
+            assert!(!observe(0).0.fires);
+        }
+        let (third, _on_its_way) = observe(1);
+        let (beside, _) = observe(2);
+        assert!(third.fires && beside.fires);
+        assert_eq!((third.count, beside.count), (3, 3));
+        assert!(!observe(62).0.fires, "it has left the window");
     }
 
     #[test]

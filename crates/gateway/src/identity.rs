@@ -23,7 +23,7 @@ pub(crate) struct Tenant {
 /// What a request's headers say about who sent it, gathered in one pass.
 #[derive(Debug, Default)]
 pub(crate) struct Caller<'r> {
-    tenant: Option<&'r str>,
+    tenant: Option<&'r [u8]>,
     agent: Option<&'r str>,
     client: Option<&'r str>,
     credential: Option<(u8, &'r str)>,
@@ -46,10 +46,11 @@ impl<'r> Caller<'r> {
             if matches!(kind, Kind::Other) && !is_tenant {
                 continue;
             }
-            let Some(value) = value.to_str().ok().map(str::trim) else { continue };
-            if is_tenant && is_plausible(value) {
+            let value = value.as_bytes().trim_ascii();
+            if is_tenant && is_name(value) {
                 caller.tenant.get_or_insert(value);
             }
+            let Ok(value) = std::str::from_utf8(value) else { continue };
             match kind {
                 Kind::Agent if is_plausible(value) => caller.agent = Some(value),
                 Kind::Client => caller.client = Some(value),
@@ -72,8 +73,9 @@ impl<'r> Caller<'r> {
     /// The agent's name: its own header, else the client's name.
     pub(crate) fn agent(&self) -> &'r str {
         let name = self.agent.or_else(|| self.client.map(product)).unwrap_or_default();
-        // Header values are ASCII here, so any place is between two characters.
-        if name.is_empty() { "unknown" } else { name.get(..MAX_NAME).unwrap_or(name) }
+        let is_end = |at: &usize| name.is_char_boundary(*at);
+        let end = (0..=name.len().min(MAX_NAME)).rev().find(is_end).unwrap_or_default();
+        if name.is_empty() { "unknown" } else { &name[..end] }
     }
 
     /// The session that the client names, if it does: its own header first, then those of other gateways and of
@@ -117,11 +119,11 @@ impl Tenants {
     pub(crate) fn of(&self, caller: &Caller<'_>) -> Tenant {
         let (class, text) = match (caller.tenant, caller.credential) {
             (Some(name), _) => (TenantClass::Named, name),
-            (None, Some((_, credential))) => (TenantClass::Key, credential),
-            (None, None) => (TenantClass::Anonymous, ""),
+            (None, Some((_, credential))) => (TenantClass::Key, credential.as_bytes()),
+            (None, None) => (TenantClass::Anonymous, &b""[..]),
         };
         // A tenant that calls itself `anonymous` or `key_…` is not the one that is called so by us.
-        let memo = XxHash3_128::oneshot_with_seed(self.seed ^ class as u64, text.as_bytes());
+        let memo = XxHash3_128::oneshot_with_seed(self.seed ^ class as u64, text);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tenant) = known.get(&memo) {
             return tenant.clone();
@@ -134,13 +136,15 @@ impl Tenants {
         tenant
     }
 
-    fn hashed(&self, class: TenantClass, text: &str) -> Tenant {
+    fn hashed(&self, class: TenantClass, text: &[u8]) -> Tenant {
+        let short = |kind: &str| (self.secret.hash(kind, &[text]) >> 64) as u64;
         let name: Arc<str> = match class {
-            TenantClass::Named => text.into(),
-            TenantClass::Key => {
-                let hash = self.secret.hash("credential", &[text.as_bytes()]);
-                format!("key_{:016x}", (hash >> 64) as u64).into()
-            }
+            TenantClass::Named => match std::str::from_utf8(text) {
+                Ok(name) if name.len() <= MAX_NAME => name.into(),
+                // Whoever is named in a way that cannot be shown is somebody of their own all the same.
+                _ => format!("tenant_{:016x}", short("tenant's name")).into(),
+            },
+            TenantClass::Key => format!("key_{:016x}", short("credential")).into(),
             TenantClass::Anonymous => "anonymous".into(),
         };
         let key = self.secret.hash("tenant", &[class.as_str().as_bytes(), name.as_bytes()]);
@@ -232,10 +236,15 @@ fn product(client: &str) -> &str {
     }
 }
 
-/// Whether a value can be a name: neither empty nor a novel, and none of the words that stand for no name at all.
+/// Whether a value can be a name that is shown: neither empty nor a novel, and none of the words for no name at all.
 fn is_plausible(name: &str) -> bool {
+    name.len() <= MAX_NAME && is_name(name.as_bytes())
+}
+
+/// Whether this names anybody: it is there, and none of the words that stand for no name at all.
+fn is_name(name: &[u8]) -> bool {
     let nothing = ["null", "none", "undefined", "unknown", "-"];
-    !name.is_empty() && name.len() <= MAX_NAME && !nothing.iter().any(|word| name.eq_ignore_ascii_case(word))
+    !name.is_empty() && !nothing.iter().any(|word| name.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// Whether this is a UUID in its usual form.
@@ -276,9 +285,13 @@ mod tests {
         query: &str,
         trusted: Option<&str>,
     ) -> Tenant {
+        tenant_of(&headers(pairs), query, trusted, provider)
+    }
+
+    fn tenant_of(headers: &HeaderMap, query: &str, trusted: Option<&str>, provider: Provider) -> Tenant {
         // One secret for all, so that names can be compared.
         thread_local!(static TENANTS: Tenants = Tenants::new(Secret::random().unwrap()));
-        TENANTS.with(|tenants| tenants.of(&Caller::of(&headers(pairs), query, trusted, provider)))
+        TENANTS.with(|tenants| tenants.of(&Caller::of(headers, query, trusted, provider)))
     }
 
     fn agent(pairs: &[(&'static str, &'static str)]) -> String {
@@ -295,6 +308,43 @@ mod tests {
         assert_eq!((&*acme.name, acme.class), ("acme", TenantClass::Named));
         let untrusted = tenant(&[("x-tenant-id", "acme"), ("authorization", "Bearer k")], "", None);
         assert_eq!(untrusted.class, TenantClass::Key);
+    }
+
+    #[test]
+    fn tenants_are_apart_in_whatever_script_and_at_whatever_length_they_are_named() {
+        let named = |value: &[u8]| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-tenant-id", HeaderValue::from_bytes(value).unwrap());
+            headers.insert("authorization", HeaderValue::from_static("Bearer one-for-all"));
+            tenant_of(&headers, "", Some("x-tenant-id"), Provider::OpenAi)
+        };
+        assert_eq!(&*named("münchen".as_bytes()).name, "münchen");
+        let (long, longer) = ("x".repeat(201), "x".repeat(202));
+        let names: [&[u8]; 6] = [
+            "köln".as_bytes(),
+            "münchen".as_bytes(),
+            b"k\xf6ln",
+            b"m\xfcnchen",
+            long.as_bytes(),
+            longer.as_bytes(),
+        ];
+        for (at, name) in names.iter().enumerate() {
+            let tenant = named(name);
+            assert_eq!(tenant.class, TenantClass::Named);
+            assert!(tenant.name.len() <= 200);
+            assert!(names[..at].iter().all(|other| named(other).key != tenant.key), "{:?}", tenant.name);
+        }
+    }
+
+    #[test]
+    fn a_session_and_an_agent_may_be_named_in_any_script() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-session-id", HeaderValue::from_bytes("büro-7".as_bytes()).unwrap());
+        let agent = "ü".repeat(150);
+        headers.insert("user-agent", HeaderValue::from_bytes(agent.as_bytes()).unwrap());
+        let caller = Caller::of(&headers, "", None, Provider::OpenAi);
+        assert_eq!(caller.session(&Facts::default()), Some("büro-7"));
+        assert_eq!(caller.agent(), "ü".repeat(100));
     }
 
     #[test]

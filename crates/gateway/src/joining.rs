@@ -1,9 +1,8 @@
 //! Becoming one of several processes that share their state.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
-use loopbreaker_config::{State, with_tls_advice, without_roots};
+use loopbreaker_config::{State, with_tls_advice, without_roots, without_timeout};
 use loopbreaker_fleet::{Fleet, FleetError, Heard, News, Options, Overspent, Unit};
 use loopbreaker_telemetry::{Level, Part, Telemetry, Unit as Told};
 
@@ -77,12 +76,13 @@ pub(crate) fn join(
         }
     };
     let letters = Arc::clone(mailbox);
-    let (url, limit) = with_limit(url.as_str());
+    // A Redis far away may need more than the usual limit.
+    let (url, limit) = without_timeout(url.as_str());
     let (url, roots) = without_roots(&url);
     let (fleet, common) = Fleet::join(Options {
         url,
         roots,
-        limit,
+        limit: limit.unwrap_or(Fleet::LIMIT),
         secret: secret.bytes(),
         origin: Secret::random().map_err(FleetError::Thread)?.hash("origin", &[]) as u64,
         listener: Arc::new(move |heard| letters.take(heard)),
@@ -90,49 +90,4 @@ pub(crate) fn join(
     })?;
     secret.adopt(common);
     Ok(Some(fleet))
-}
-
-/// The address without `timeout=…`, and that limit: a Redis far away may need more than the usual one.
-fn with_limit(url: &str) -> (String, Duration) {
-    let Some((address, query)) = url.split_once('?') else { return (url.to_owned(), Fleet::LIMIT) };
-    let mut limit = Fleet::LIMIT;
-    let kept = query.split('&').filter(|pair| {
-        let millis = pair.strip_prefix("timeout=").and_then(|text| text.strip_suffix("ms"));
-        match millis.and_then(|text| text.parse::<u64>().ok()) {
-            Some(millis) => {
-                limit = Duration::from_millis(millis.clamp(1, 10_000));
-                false
-            }
-            None => true,
-        }
-    });
-    let kept: Vec<&str> = kept.collect();
-    let address = if kept.is_empty() { address.to_owned() } else { format!("{address}?{}", kept.join("&")) };
-    (address, limit)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use loopbreaker_fleet::Fleet;
-
-    use super::with_limit;
-
-    #[test]
-    fn the_limit_of_an_answer_stands_in_the_address() {
-        let usual = Fleet::LIMIT;
-        for (url, address, limit) in [
-            ("redis://a:1", "redis://a:1", usual),
-            ("redis://a:1?timeout=20ms", "redis://a:1", Duration::from_millis(20)),
-            (
-                "redis://a:1/2?protocol=resp3&timeout=1ms",
-                "redis://a:1/2?protocol=resp3",
-                Duration::from_millis(1),
-            ),
-            ("redis://a:1?timeout=soon", "redis://a:1?timeout=soon", usual),
-        ] {
-            assert_eq!(with_limit(url), (address.to_owned(), limit), "{url}");
-        }
-    }
 }

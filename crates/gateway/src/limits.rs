@@ -127,9 +127,13 @@ impl Probable {
     /// to need more than the whole.
     const GUESSED_SHARE: u64 = 10;
 
+    /// More than anything uses, and so little that sums of it are exact, here and in Redis: what a client makes up is
+    /// taken back as it was counted, and nothing of what others have used with it.
+    const MOST: u64 = 1 << 50;
+
     fn under(self, limit: u64) -> u64 {
         let guessed = self.all.saturating_sub(self.known);
-        self.known.saturating_add(guessed.min(limit / Self::GUESSED_SHARE))
+        self.known.saturating_add(guessed.min(limit / Self::GUESSED_SHARE)).min(Self::MOST)
     }
 }
 
@@ -409,7 +413,16 @@ mod tests {
     use loopbreaker_budget::Tokens;
     use loopbreaker_dialect::Facts;
 
-    use super::{Estimate, Quantity, jwt_claim, query_value, written};
+    use super::{Estimate, Probable, Quantity, jwt_claim, query_value, written};
+
+    #[test]
+    fn what_a_client_makes_up_is_counted_as_so_little_that_it_can_be_taken_back() {
+        let absurd = Probable { known: u64::MAX, all: u64::MAX };
+        let counted = absurd.under(1_000);
+        assert!(counted > 1_000, "it fits into no budget");
+        assert_eq!((0..64).map(|_| counted).sum::<u64>() + 70 - 64 * counted, 70);
+        assert!(counted < 1 << 53, "it is exact in Redis, too");
+    }
 
     #[test]
     fn a_guess_at_the_answer_never_takes_a_small_budget_whole_and_what_the_client_allows_does() {

@@ -468,7 +468,7 @@ async fn read(settings: &Settings, looked: &Looked<'_>, body: Incoming) -> Resul
 
 /// Tells the session, and the verdict where it may be told.
 pub(crate) fn add_verdict(headers: &mut HeaderMap, case: &Case<'_>) {
-    if let Ok(session) = case.session.parse() {
+    if let Ok(session) = HeaderValue::from_bytes(case.session.as_bytes()) {
         headers.insert(SESSION, session);
     }
     if case.is_told() {

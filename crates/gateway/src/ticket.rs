@@ -55,6 +55,16 @@ impl Ticket {
         }
     }
 
+    /// What was reserved counts as it was estimated: somebody else sends the request, and nobody tells what it uses.
+    pub(crate) fn keep(&mut self) {
+        self.own = None;
+        if let Some(common) = &mut self.common {
+            common.settle(|_, estimate| estimate);
+            // The others know of what was reserved there.
+            common.over.charges.retain(|charge| charge.actual > charge.estimate);
+        }
+    }
+
     /// The provider answered 429 or 5xx, or not at all: retries of an outage are no loop.
     pub(crate) fn take_back(&mut self) {
         self.attempts.iter_mut().for_each(Attempt::take_back);
@@ -113,8 +123,9 @@ impl Common {
 impl Drop for Common {
     fn drop(&mut self) {
         if !self.quantities.is_empty() {
-            // Nobody has settled it: what was reserved stays counted as it was estimated.
-            self.over.charges.clear();
+            // Nobody has settled it, so it was never sent: its client went away while it was held.
+            self.settle(|_, _| 0);
+            self.over.charges.retain(|charge| charge.estimate > charge.actual);
         }
         self.link.leave(std::mem::take(&mut self.over));
     }

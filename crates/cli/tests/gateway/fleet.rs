@@ -145,6 +145,53 @@ fn a_budget_is_as_exact_in_a_cluster() {
     assert_eq!(admitted(&Cluster::start().url()), 1_000);
 }
 
+/// A budget of three calls for each tenant, and no second one that is equal.
+const THREE: &str = "policies:\n  - id: p\n    spec:\n      \
+    loop_detection: { enabled: true, window_seconds: 60, threshold_identical_requests: 2, action: reject }\n      \
+    rules: [{ id: three, key: tenant, requests: 3, period: 1h }]";
+
+#[test]
+fn a_held_call_whose_client_has_gone_takes_nothing_of_a_common_budget() {
+    let redis = Redis::start();
+    let labs = gateways(&redis.url(), THREE);
+    let (tenant, session) = (("x-tenant-id", "team"), ("x-session-id", "run-17"));
+    assert_eq!(labs[0].chat(&[tenant, session], question("first")).status, 200);
+    assert_eq!(labs[0].post("/api/v1/sessions/run-17/pause", &[tenant], "").status, 200);
+    for words in ["second", "third"] {
+        let mut wire = labs[0].wire();
+        wire.send(&request("POST", "/v1/chat/completions", &[tenant, session], question(words).as_bytes()));
+        until("it is held", || labs[0].metric("loopbreaker_held") == 1.0);
+        drop(wire);
+        until("its place is free again", || labs[0].metric("loopbreaker_held") == 0.0);
+    }
+    let (mut asked, mut admitted) = (0, 0);
+    until("what they had reserved is given back", || {
+        asked += 1;
+        admitted += usize::from(labs[1].chat(&[tenant], question(&format!("another {asked}"))).status == 200);
+        admitted == 2
+    });
+    assert_eq!(labs[2].chat(&[tenant], question("one more")).status, 429);
+}
+
+#[test]
+fn what_the_decision_endpoint_refuses_takes_nothing_of_a_common_budget_and_what_it_allows_does() {
+    let redis = Redis::start();
+    let labs = gateways(&redis.url(), THREE);
+    let headers = [("x-original-method", "POST"), ("x-original-uri", "/v1/chat/completions")];
+    let ask = |lab: &Lab, words: &str| lab.post("/v1/decision", &headers, question(words));
+    assert_eq!(ask(&labs[0], "the same").status, 200);
+    for lab in labs.iter().cycle().take(5) {
+        assert_eq!(ask(lab, "the same").code(), "loop_detected");
+    }
+    let (mut asked, mut admitted) = (0, 0);
+    until("what they had reserved is given back", || {
+        asked += 1;
+        admitted += usize::from(ask(&labs[1], &format!("another {asked}")).status == 200);
+        admitted == 2
+    });
+    assert_eq!(ask(&labs[2], "one more").code(), "budget_exceeded");
+}
+
 #[test]
 fn a_pause_at_one_holds_a_call_at_another_until_a_third_resumes_it() {
     let redis = Redis::start();

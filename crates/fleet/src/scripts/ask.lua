@@ -158,16 +158,17 @@ for at = 1, take_number() do
     redis.call('ZADD', flying, now, id)
     redis.call('PEXPIRE', flying, 600000)
   end
-  counts[at] = 0
   if counted then
     redis.call('ZADD', seen, now, id)
     redis.call('PEXPIRE', seen, window)
-    counts[at] = redis.call('ZCOUNT', seen, '(' .. now - window, '+inf')
-    if counts[at] > 1 then
-      redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window)
-      if counts[at] > most then redis.call('ZREMRANGEBYRANK', seen, 0, counts[at] - most - 1) end
-    end
   end
+  counts[at] = redis.call('ZCOUNT', seen, '(' .. now - window, '+inf')
+  if counts[at] > 1 and counted then
+    redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - window)
+    if counts[at] > most then redis.call('ZREMRANGEBYRANK', seen, 0, counts[at] - most - 1) end
+  end
+  -- One beside another that is on its way fares as that one does.
+  if not counted then counts[at] = -math.max(counts[at], 1) end
 end
 
 -- Does it fit into its budgets? All of it is reserved, or nothing.
@@ -197,7 +198,7 @@ for at = 1, take_number() do
   end
   charges[at] = charge
 end
-local told = {}
+local told, MAX_EXACT = {}, 2 ^ 53
 for _, charge in ipairs(charges) do
   local stage = 0
   if fits then
@@ -212,7 +213,8 @@ for _, charge in ipairs(charges) do
     end
     save_counter(charge.key, charge.counter, charge.window)
   end
-  told[#told + 1] = { tostring(charge.used), charge.reset, stage }
+  -- In digits, however much it is: an exponent could not be read.
+  told[#told + 1] = { string.format('%.0f', math.min(charge.used, MAX_EXACT)), charge.reset, stage }
 end
 
 local answer = {

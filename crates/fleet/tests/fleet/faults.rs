@@ -7,7 +7,7 @@ use loopbreaker_fleet::{
 };
 
 use super::server::{Cluster, Redis, wait};
-use super::{Process, attempt, charge, refused, transcript, until, used};
+use super::{Process, attempt, charge, refused, times, transcript, until, used};
 
 /// What a busy machine may add to a limit before it is somebody's fault.
 const SLACK: Duration = Duration::from_millis(250);
@@ -74,6 +74,25 @@ async fn a_redis_that_answers_but_takes_nothing_is_away_until_it_does_and_what_w
     }
 }
 
+#[tokio::test]
+async fn why_redis_stays_away_is_told_when_it_is_another_reason_than_why_it_went() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    redis.command(&["CONFIG", "SET", "requirepass", "changed"]);
+    redis.command(&["-a", "changed", "CLIENT", "KILL", "TYPE", "normal"]);
+    assert_eq!(one.link.ask(&transcript(1, &[10])).await, None, "the first that asks finds out");
+    until(|| {
+        let states = one.states.lock().unwrap();
+        states.iter().flatten().any(|reason| reason.to_lowercase().contains("auth"))
+    })
+    .await;
+    let told = one.states.lock().unwrap().iter().flatten().count();
+    assert!(told <= 8, "each reason is told once: {told}");
+    redis.command(&["-a", "changed", "CONFIG", "SET", "requirepass", ""]);
+    one.wait_until_there().await;
+    assert_eq!(one.states.lock().unwrap().last(), Some(&None));
+}
+
 /// How a server is made to have no memory left, and to have enough again.
 const OUT_OF_MEMORY: (&[&str], &[&str]) =
     (&["CONFIG", "SET", "maxmemory", "1"], &["CONFIG", "SET", "maxmemory", "0"]);
@@ -92,7 +111,7 @@ async fn attempts_and_refusals_of_the_time_without_redis_are_known_everywhere_wh
         let mut redis = Redis::with(arguments);
         let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
         let sent = |id: u64| Ask { attempts: vec![attempt(5, id)], ..transcript(1, &[10]) };
-        let kept = one.ask(&sent(1)).await.attempts[0] * u32::from(!arguments.is_empty());
+        let kept = one.ask(&sent(1)).await.attempts[0].times * u32::from(!arguments.is_empty());
         redis.kill();
         until_lost(&one).await;
         let window = SharedKey::new(5, None);
@@ -119,7 +138,7 @@ async fn attempts_and_refusals_of_the_time_without_redis_are_known_everywhere_wh
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         assert_eq!(other.ask(&asks).await.key, 20, "it is still the same session");
-        let counted = other.ask(&sent(9)).await.attempts;
+        let counted = times(&other.ask(&sent(9)).await);
         assert_eq!(counted, [kept + 2 + 1], "those that are in the window, and this one: {arguments:?}");
     }
 }
@@ -132,7 +151,7 @@ async fn an_attempt_that_ends_while_redis_is_away_is_on_its_way_no_more_when_it_
         attempts: vec![loopbreaker_fleet::AttemptAsk { once_in_flight: true, ..attempt(5, id) }],
         ..transcript(1, &[10])
     };
-    assert_eq!(one.ask(&sampled(1)).await.attempts, [1]);
+    assert_eq!(times(&one.ask(&sampled(1)).await), [1]);
     redis.command(&["REPLICAOF", "127.0.0.1", "1"]);
     until_lost(&one).await;
     let over = AttemptOver { window: SharedKey::new(5, None), id: 1, taken_back: false };
@@ -141,7 +160,7 @@ async fn an_attempt_that_ends_while_redis_is_away_is_on_its_way_no_more_when_it_
     one.wait_until_there().await;
     let on_their_way = "return #redis.call('KEYS', 'lb:*:f:*')";
     wait(|| redis.command(&["EVAL", on_their_way, "0"]) == "0");
-    assert_eq!(one.ask(&sampled(2)).await.attempts, [2]);
+    assert_eq!(times(&one.ask(&sampled(2)).await), [2]);
 }
 
 #[tokio::test]
@@ -317,7 +336,40 @@ async fn who_starts_without_redis_finds_it_and_the_common_secret_later() {
 }
 
 #[tokio::test]
-async fn a_slot_that_moves_and_a_primary_that_dies_are_followed() {
+async fn while_a_slot_moves_nothing_begins_anew_and_then_all_of_it_is_there() {
+    let mut cluster = Cluster::start();
+    let one = Process::join(&cluster.url()).await;
+    let mut ask = transcript(1, &[10]);
+    ask.charges = vec![charge(9, 100, 7)];
+    let first = one.ask(&ask).await;
+    let key = "lb:{0000000000000001}:";
+    let (from, to) = cluster.begin_to_move(key);
+    assert_eq!(one.link.ask(&ask).await, None, "nobody can tell what counts now");
+    assert!(one.link.is_there(), "other tenants are where they were");
+    let mut elsewhere = transcript(2, &[20]);
+    elsewhere.charges = vec![charge(9, 100, 1)];
+    assert!(one.ask(&elsewhere).await.is_reserved);
+    one.link.leave(Aftermath { tenant: 1, charges: vec![used(9, 100, 5)], ..Aftermath::default() });
+    one.link.written().await;
+    let slot = cluster.slot_of(key).to_string();
+    let counted = cluster.at(to).command(&["CLUSTER", "COUNTKEYSINSLOT", &slot]);
+    assert_eq!(counted, "0", "what is written there would be in the way of what comes");
+    cluster.end_the_move(key, (from, to));
+    ask.charges[0].estimate = 0;
+    let started = Instant::now();
+    let moved = loop {
+        match one.link.ask(&ask).await {
+            // What was used meanwhile is owed, and comes a moment later.
+            Some(told) if told.standings[0].used == 12 => break told,
+            _ => assert!(started.elapsed() < Duration::from_secs(30), "it does not come back whole"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    assert_eq!((moved.key, moved.is_new), (first.key, false));
+}
+
+#[tokio::test]
+async fn a_primary_that_dies_is_followed_to_its_replica() {
     let mut cluster = Cluster::start();
     let one = Process::join(&cluster.url()).await;
     let first = one.ask(&transcript(1, &[10])).await;

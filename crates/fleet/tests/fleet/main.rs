@@ -4,6 +4,7 @@
 
 mod faults;
 mod lost;
+mod moving;
 mod orders;
 mod server;
 mod together;
@@ -71,6 +72,11 @@ impl Process {
     pub(crate) async fn ask(&self, ask: &Ask) -> Told {
         self.link.ask(ask).await.expect("Redis answers")
     }
+}
+
+/// How often a request was sent, in each window.
+pub(crate) fn times(told: &Told) -> Vec<u32> {
+    told.attempts.iter().map(|sent| sent.times).collect()
 }
 
 /// Waits until something is so, for at most half a minute.

@@ -98,10 +98,13 @@ impl Cluster {
         format!("redis+cluster://{}", nodes.join(","))
     }
 
+    pub(crate) fn slot_of(&self, key: &str) -> u32 {
+        self.nodes[0].command(&["CLUSTER", "KEYSLOT", key]).parse().unwrap()
+    }
+
     /// The primary that holds a key.
     pub(crate) fn primary_of(&mut self, key: &str) -> &mut Redis {
-        let slot = self.nodes[0].command(&["CLUSTER", "KEYSLOT", key]);
-        let slot: u32 = slot.parse().unwrap();
+        let slot = self.slot_of(key);
         let nodes = self.nodes[0].command(&["CLUSTER", "NODES"]);
         let holds = |line: &&str| {
             line.split(' ').skip(8).any(|range| {

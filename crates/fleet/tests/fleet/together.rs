@@ -1,11 +1,12 @@
 //! What one process did, another one knows.
 
 use loopbreaker_fleet::{
-    After, Aftermath, AnswerNamed, Ask, AttemptOver, ChargeOver, KnownPlace, Place, SharedKey, Struck, Told,
+    After, Aftermath, AnswerNamed, Ask, AttemptOver, ChargeAsk, ChargeOver, KnownPlace, Place, SharedKey,
+    Struck, Told,
 };
 
 use super::server::{Cluster, Redis};
-use super::{Process, attempt, charge, refused, transcript, used};
+use super::{Process, attempt, charge, refused, times, transcript, used};
 
 /// Leaves something behind, and waits until it is written.
 async fn leave(process: &Process, aftermath: Aftermath) {
@@ -166,12 +167,14 @@ async fn who_goes_on_from_an_answer_waits_a_moment_for_it_and_counts_once() {
         let answered = Some(named(first.key, 900, b"calls"));
         one.link.leave(Aftermath { tenant: 1, answered, ..Aftermath::default() });
     });
-    assert_eq!((told.key, told.window, told.attempts), (first.key, Some(b"calls".to_vec()), vec![1]));
+    let sent = times(&told);
+    assert_eq!((told.key, told.window, sent), (first.key, Some(b"calls".to_vec()), vec![1]));
     assert!(asked.elapsed() >= std::time::Duration::from_millis(4));
     // One that nobody gives is not waited for.
     let unknown = Ask { thread: Some(800), attempts: vec![attempt(5, 2)], ..goes_on };
     let told = other.ask(&Ask { place: transcript(1, &[800, 801]).place, ..unknown }).await;
-    assert_eq!((told.window, told.attempts), (None, vec![2]));
+    let sent = times(&told);
+    assert_eq!((told.window, sent), (None, vec![2]));
 }
 
 #[tokio::test]
@@ -233,18 +236,18 @@ async fn equal_requests_are_counted_over_all_processes_and_leave_with_the_window
         ask
     };
     for (id, process) in [(1, &one), (2, &other), (3, &one)] {
-        assert_eq!(process.ask(&sent(id, 60_000)).await.attempts, [id as u32]);
+        assert_eq!(times(&process.ask(&sent(id, 60_000)).await), [id as u32]);
     }
     // The provider failed, so that one was no attempt.
     let over = AttemptOver { window: SharedKey::new(5, None), id: 3, taken_back: true };
     let taken_back = Aftermath { tenant: 1, attempts: vec![over], ..Aftermath::default() };
     leave(&other, taken_back).await;
-    assert_eq!(one.ask(&sent(4, 60_000)).await.attempts, [3]);
+    assert_eq!(times(&one.ask(&sent(4, 60_000)).await), [3]);
     let started = std::time::Instant::now();
     let mut id = 10;
     loop {
         id += 1;
-        let counted = one.ask(&sent(id, 200)).await.attempts[0];
+        let counted = one.ask(&sent(id, 200)).await.attempts[0].times;
         if counted == 1 {
             break;
         }
@@ -261,7 +264,7 @@ async fn of_equal_requests_no_more_are_kept_than_there_is_use_for() {
         let key = most.into();
         for id in 0..1_250 {
             let attempts = vec![loopbreaker_fleet::AttemptAsk { most, ..attempt(key, id) }];
-            let counted = one.ask(&Ask { attempts, ..transcript(1, &[10]) }).await.attempts[0];
+            let counted = one.ask(&Ask { attempts, ..transcript(1, &[10]) }).await.attempts[0].times;
             assert!(counted <= most + 1, "{counted}");
         }
         let kept = "local most = 0 for _, key in ipairs(redis.call('KEYS', 'lb:*:w:*')) do \
@@ -278,12 +281,15 @@ async fn overlapping_attempts_count_once(url: &str) {
         ask.attempts = vec![loopbreaker_fleet::AttemptAsk { once_in_flight: true, ..attempt(5, id) }];
         ask
     };
-    assert_eq!(one.ask(&sampled(1)).await.attempts, [1]);
-    assert_eq!(other.ask(&sampled(2)).await.attempts, [0], "one is on its way elsewhere");
+    assert_eq!(times(&one.ask(&sampled(1)).await), [1]);
+    let beside = other.ask(&sampled(2)).await.attempts[0];
+    assert_eq!((beside.times, beside.counts), (1, false), "one is on its way elsewhere");
     let over = |id| AttemptOver { window: SharedKey::new(5, None), id, taken_back: false };
     let both = Aftermath { tenant: 1, attempts: vec![over(1), over(2)], ..Aftermath::default() };
     leave(&one, both).await;
-    assert_eq!(other.ask(&sampled(3)).await.attempts, [2]);
+    assert_eq!(times(&other.ask(&sampled(3)).await), [2]);
+    let beside = one.ask(&sampled(4)).await.attempts[0];
+    assert_eq!((beside.times, beside.counts), (2, false), "it fares as the one that it comes beside");
 }
 
 #[tokio::test]
@@ -382,6 +388,45 @@ async fn a_reservation_is_settled_refunded_and_warned_of_once() {
 }
 
 #[tokio::test]
+async fn what_was_absurdly_much_is_told_as_a_number_and_taken_back_without_what_others_used() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    for window in [Some(60_000), None] {
+        let asking = |estimate| {
+            let mut ask = transcript(1, &[10]);
+            // A rule that only looks counts what does not fit as well.
+            let charge = ChargeAsk { stops: false, window_millis: window, ..charge(9, 1_000, estimate) };
+            ask.charges = vec![charge];
+            ask
+        };
+        assert_eq!(one.ask(&asking(70)).await.standings[0].used, 0);
+        for absurd in [1 << 50, 1 << 53, u64::MAX] {
+            let reserved = one.ask(&asking(absurd)).await;
+            assert_eq!(reserved.standings[0].used, 70, "{absurd}");
+            assert!(one.ask(&asking(0)).await.standings[0].used >= 1 << 50, "{absurd}");
+            let settled = ChargeOver {
+                window_millis: window,
+                estimate: absurd,
+                at: reserved.at,
+                limit: None,
+                ..used(9, 1_000, 0)
+            };
+            leave(&one, Aftermath { tenant: 1, charges: vec![settled], ..Aftermath::default() }).await;
+            assert_eq!(one.ask(&asking(0)).await.standings[0].used, 70, "{absurd}");
+        }
+        let lie = ChargeOver {
+            window_millis: window,
+            at: one.ask(&asking(0)).await.at,
+            limit: None,
+            ..used(9, 1_000, u64::MAX)
+        };
+        leave(&one, Aftermath { tenant: 1, charges: vec![lie], ..Aftermath::default() }).await;
+        assert_eq!(one.ask(&asking(0)).await.standings[0].used, 1 << 53, "what a provider says is counted");
+        redis.command(&["FLUSHALL"]);
+    }
+}
+
+#[tokio::test]
 async fn tenants_share_nothing_and_every_key_expires() {
     let redis = Redis::start();
     let one = Process::join(&redis.url()).await;
@@ -390,7 +435,7 @@ async fn tenants_share_nothing_and_every_key_expires() {
         (ask.attempts, ask.charges) = (vec![attempt(5, 1)], vec![charge(9, 1, 1)]);
         let told = one.ask(&ask).await;
         assert!(told.is_new && told.is_reserved);
-        assert_eq!(told.attempts, [1]);
+        assert_eq!(times(&told), [1]);
     }
     for key in redis.command(&["--scan", "--pattern", "lb:*"]).lines() {
         assert!(key.starts_with("lb:{000000000000000"), "{key} has the tenant's tag");
