@@ -11,7 +11,7 @@ use crate::after::Aftermath;
 use crate::ask::{Ask, Reply, Told};
 use crate::desk::Desk;
 use crate::patience::within;
-use crate::scripts::{ASK, about};
+use crate::scripts::{AFTER, ASK, about};
 use crate::server::{Connection, Server};
 
 /// The connection of one worker. It belongs to the runtime that it was opened in.
@@ -176,7 +176,19 @@ impl Link {
             let mut way = connection.clone();
             let mut written = Box::pin(async move { writing.query_async::<()>(&mut way).await });
             match within(self.limit, written.as_mut()).await {
-                Some(written) => return written.map(|()| connection).map_err(|error| error.to_string()),
+                Some(Ok(())) => {
+                    // The first burst of requests would load them once each otherwise, and be late for it.
+                    let mut way = connection.clone();
+                    for script in [&ASK, &AFTER] {
+                        script
+                            .prepare_invoke()
+                            .load_async(&mut way)
+                            .await
+                            .map_err(|error| error.to_string())?;
+                    }
+                    return Ok(connection);
+                }
+                Some(Err(error)) => return Err(error.to_string()),
                 None => written.await.map_err(|error| error.to_string())?,
             }
         }

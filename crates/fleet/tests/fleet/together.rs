@@ -23,6 +23,16 @@ async fn the_first_request_waits_for_the_first_connection() {
 }
 
 #[tokio::test]
+async fn the_first_requests_find_their_scripts_loaded() {
+    let redis = Redis::start();
+    let one = Process::join(&redis.url()).await;
+    one.ask(&transcript(1, &[10])).await;
+    let asked = redis.command(&["INFO", "commandstats"]);
+    let counted = asked.lines().find(|line| line.starts_with("cmdstat_evalsha:")).unwrap();
+    assert!(counted.contains("calls=1,") && counted.contains("failed_calls=0"), "{counted}");
+}
+
+#[tokio::test]
 async fn a_transcript_goes_on_forks_and_is_recognised_after_compaction_at_any_process() {
     let redis = Redis::start();
     let (one, other) = (Process::join(&redis.url()).await, Process::join(&redis.url()).await);
