@@ -151,7 +151,9 @@ impl Target {
         let program = std::env::current_exe()?.with_file_name("loopbreaker");
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM"]).arg(program).args(["serve", "--listen", &address.to_string()]);
-        command.args(["--upstream", &format!("http://{upstream}"), "--data-dir"]).arg(folder.join("first-start"));
+        command
+            .args(["--upstream", &format!("http://{upstream}"), "--data-dir"])
+            .arg(folder.join("first-start"));
         command.current_dir(folder);
         Self::start("loopbreaker", folder, command, address)
     }
