@@ -269,7 +269,8 @@ impl LoopState {
         size_of::<Self>() + self.detector.bytes() + open + rulings
     }
 
-    const MAX_OPEN: usize = 64;
+    /// So many calls of one answer are kept, and as many that ran for it at the provider.
+    pub(crate) const MAX_OPEN: usize = 64;
     const MAX_OPEN_BYTES: usize = 256 * 1024;
 
     fn observe(&mut self, step: &Step<'_>, tell: &mut Tell<'_>) {

@@ -128,6 +128,11 @@ impl Pauses {
         self.lock().get(&session).map(|pause| pause.since.millis_until(now))
     }
 
+    /// Whether no session is paused at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// Whether nobody has decided about a session yet.
     pub(crate) fn is_paused(&self, session: RunName) -> bool {
         self.lock().contains_key(&session)

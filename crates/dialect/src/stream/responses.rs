@@ -18,7 +18,7 @@ pub(super) struct Stream {
     response: Option<String>,
     /// The items that are complete.
     done: Vec<String>,
-    /// Whether any item has come by itself.
+    /// Whether any item, or any words of one, have come by themselves.
     has_items: bool,
     /// The item that has begun and not ended.
     open: Option<OpenItem>,
@@ -156,7 +156,8 @@ impl Stream {
                         read_response(response, scribe);
                     } else {
                         // Some relays give all of it at the end, and nothing before. What is broken in it is for the client
-                        // to find out.
+                        // to find out, and nothing is left to be cut.
+                        scribe.leave_whole();
                         read_whole(response.get(), scribe).unwrap_or_default();
                     }
                 }
@@ -202,6 +203,7 @@ impl Stream {
 
     /// Takes the words of a part, which are kept while they may be needed for a valid end.
     fn write(&mut self, kind: PartKind, index: u64, inside: &str, scribe: &mut Scribe) {
+        self.has_items = true;
         if scribe.may_be_cut() {
             self.keep(inside, scribe);
             let parts = self.open.iter_mut().flat_map(|item| &mut item.parts).rev();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loopbreaker::{Action, Outcome};
+use loopbreaker_dialect::Ran;
 use loopbreaker_observatory::{
     Arrival, Completion, Note, Observatory, Order, STEPS_OUT_OF_A_LOOP, Usage, Verdict,
 };
@@ -13,6 +14,7 @@ use lru::LruCache;
 use serde_json::{Map, Value};
 
 use super::{Answered, Entry, Heard, Judged, Refused, Who, input, start_of, tool_name, trace_id};
+use crate::loops::LoopState;
 use crate::sessions::SessionKey;
 
 /// What is remembered of the sessions that were written about last.
@@ -139,32 +141,46 @@ impl Clerk {
         let text = Some(answered.answer.text.as_str()).filter(|text| !text.trim_ascii().is_empty());
         let mut logs = Vec::new();
         let mut first = None;
+        // What ran at the provider stands before what its model says and calls, where the next request goes on from there.
+        let ran = answered.answer.ran.iter().take(LoopState::MAX_OPEN);
+        let position = answered.position + ran.len();
+        for (place, ran) in (answered.position..).zip(ran) {
+            let args = ran.args.as_deref().map(input);
+            let (tool, args) = (Some(tool_name(&ran.tool)), args.as_deref());
+            let id = trace_id(who.key, who.anchor, place, tool, args);
+            first.get_or_insert(id);
+            if !run.knows(id) {
+                logs.push(run.log(who, (place, id), None, tool, args, outcome_of(ran)));
+            }
+        }
         for (index, call) in answered.answer.calls.iter().enumerate() {
             let args = input(&call.args);
             let (tool, args) = (tool_name(&call.tool), Some(&*args));
-            let id = trace_id(who.key, who.anchor, answered.position + index, Some(tool), args);
+            let place = position + index;
+            let id = trace_id(who.key, who.anchor, place, Some(tool), args);
             first.get_or_insert(id);
             if run.knows(id) {
                 continue;
             }
             run.open.push(id);
-            let place = answered.position + index;
             logs.push(run.log(who, (place, id), text, Some(tool), args, (Status::Pending, None)));
         }
-        if answered.answer.calls.is_empty() {
+        // An answer of which nothing else is known was one all the same.
+        let says = text.is_some() || answered.answer.ran.is_empty();
+        if says && answered.answer.calls.is_empty() {
             let id = if answered.is_given_again {
                 // It may be the same place as that of the first time, and is another step all the same.
                 TraceId::derived(&[
                     &who.key.0.to_le_bytes(),
-                    &answered.position.to_le_bytes(),
+                    &position.to_le_bytes(),
                     b"given again",
                     &millis(who.at).to_le_bytes(),
                 ])
             } else {
-                trace_id(who.key, who.anchor, answered.position, None, None)
+                trace_id(who.key, who.anchor, position, None, None)
             };
             let said = text.map(|text| start_of(text, Heard::MAX_TEXT).to_owned());
-            logs.push(run.log(who, (answered.position, id), None, None, None, (Status::Success, said)));
+            logs.push(run.log(who, (position, id), None, None, None, (Status::Success, said)));
         }
         let excess = run.open.len().saturating_sub(MAX_OPEN);
         run.open.drain(..excess);
@@ -375,6 +391,17 @@ fn outcome(step: &Heard) -> (Status, Option<String>) {
     };
     let output = step.result.as_deref().or(step.thought.as_deref().filter(|_| step.tool.is_none()));
     (status, output.map(str::to_owned))
+}
+
+/// What became of a call that ran at the provider, as it is when it is heard.
+fn outcome_of(ran: &Ran) -> (Status, Option<String>) {
+    let status = match ran.result.as_deref() {
+        _ if ran.failed => Status::Failure,
+        None => Status::Skipped,
+        Some(result) if Outcome::of(result).failed() => Status::Failure,
+        Some(_) => Status::Success,
+    };
+    (status, ran.result.clone())
 }
 
 fn millis(at: SystemTime) -> i64 {

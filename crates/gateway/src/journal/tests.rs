@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use loopbreaker::{RedundancyConfig, RedundancyRules, Step};
-use loopbreaker_dialect::{Answer, Call, Dialect, read_request};
+use loopbreaker_dialect::{Answer, Call, Dialect, Ran, read_request};
 use loopbreaker_observatory::{Caller, Observatory, Options};
 use serde_json::Value;
 
@@ -148,6 +148,49 @@ async fn what_retries_used_is_added_to_the_step_that_they_repeat() {
     assert_eq!(cost["total"]["tokens"], 84, "{cost}");
     let then = observed(&observatory, "sessions/run-17/steps?at=4").await;
     assert_eq!((&then["tokens"], &then["cost_usd"]), (&Value::from(84), &Value::from(3.5)));
+}
+
+#[tokio::test]
+async fn what_ran_at_the_provider_is_written_once_and_so_is_what_was_said_and_called_behind_it() {
+    let ran =
+        |result: Option<&str>| Ran { result: result.map(str::to_owned), failed: false, ..ran_of("fetch") };
+    for (text, calls, results, expected) in [
+        ("Done.", vec![], vec![Some("a page")], vec!["success", "success"]),
+        (
+            "Let me see.",
+            vec![call("c1", "a")],
+            vec![Some("a page"), None],
+            vec!["success", "skipped", "success"],
+        ),
+        ("", vec![], vec![Some("Error: no such page")], vec!["failure"]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let observatory = Arc::new(Observatory::open(Options::at(folder.path().join("log.db"))).unwrap());
+        let journal = Journal::open(Arc::clone(&observatory)).unwrap();
+        let mut talk = Talk::new();
+        let (heard, position) = talk.request(&[ASKED]);
+        journal.tell(Entry::Heard(who(), heard));
+        let answer = Answer {
+            text: text.to_owned(),
+            calls,
+            ran: results.into_iter().map(ran).collect(),
+            ..Answer::default()
+        };
+        talk.loops.keep_answer(answer.clone());
+        let answered = Answered { position, answer, tokens: 12, cost_micros: 0, is_given_again: false };
+        journal.tell(Entry::Answered(who(), Box::new(answered)));
+        let (heard, _) = talk.request(&[FIRST, ASKED]);
+        journal.tell(Entry::Heard(who(), heard));
+        journal.flush(Duration::from_secs(5));
+        let steps = steps(&observatory).await;
+        let status: Vec<&Value> = steps.iter().map(|step| &step["log"]["action"]["status"]).collect();
+        assert_eq!(status, expected, "{text}: {steps:#?}");
+        assert_eq!(observed(&observatory, "sessions/run-17").await["tokens"], 12);
+    }
+}
+
+fn ran_of(tool: &str) -> Ran {
+    Ran { tool: tool.to_owned(), args: Some(r#"{"page":"start"}"#.to_owned()), result: None, failed: false }
 }
 
 #[tokio::test]
