@@ -194,9 +194,9 @@ with part("repeat", "redundancy/repeat.rs") as breaks:
     breaks("a move that shows the same long page again may go on",
            "} else if now.does.moves && facts.brief {", "} else if now.does.moves {")
     breaks("a passing failure in between restarts the count",
-           "() if !print.asks_as(now) || print.outcome.facts.transient => Sight::Unrelated,\n"
+           "() if print.call != now.call || print.outcome.facts.transient => Sight::Unrelated,\n"
            "        () if print.outcome.answers_as",
-           "() if !print.asks_as(now) => Sight::Unrelated,\n        () if print.outcome.answers_as")
+           "() if print.call != now.call => Sight::Unrelated,\n        () if print.outcome.answers_as")
     breaks("another result is the same result",
            "() if print.outcome.answers_as(&now.outcome) => Sight::Same,",
            "() if print.outcome.class == now.outcome.class => Sight::Same,")
@@ -600,10 +600,10 @@ with part("vetoes", "redundancy/print.rs") as breaks:
            "matches!(print.does.effect, Some(Effect::Write) | None)",
            "!matches!(print.does.effect, Some(Effect::Poll))", "redundancy.rs")
     breaks("a move that failed excuses",
-           "(print.does.moves && !facts.failed && !been_there() && ", "(print.does.moves && !been_there() && ",
+           "(print.does.moves && !facts.failed && !been_there())", "(print.does.moves && !been_there())",
            "redundancy.rs")
     breaks("a page that was shown before is a new place",
-           "(print.does.moves && !facts.failed && !been_there() && ", "(print.does.moves && !facts.failed && ",
+           "(print.does.moves && !facts.failed && !been_there())", "(print.does.moves && !facts.failed)",
            "redundancy.rs")
     breaks("a refused call counts",
            "if outcome.facts.prevented && step.tool.is_some() {", "if outcome.facts.prevented && step.tool.is_none() {",

@@ -5,7 +5,6 @@
 
 mod answer;
 mod class;
-mod echo;
 mod record;
 mod report;
 mod stems;
@@ -21,8 +20,7 @@ use crate::fingerprint::Fingerprint;
 use crate::normalise::Normaliser;
 use crate::outcome::answer::Answer;
 use crate::outcome::class::error_class;
-use crate::outcome::echo::Echo;
-use crate::outcome::record::{is_name, is_record};
+use crate::outcome::record::is_record;
 use crate::outcome::report::tallies;
 use crate::outcome::stems::Stems;
 use crate::saved::saved;
@@ -40,8 +38,6 @@ pub struct Outcome {
     pub(crate) result: u128,
     /// Its lines without regard to their order: what runs side by side answers in another order each time.
     pub(crate) lines: u64,
-    /// Its hash without what it repeats of the question; 0 when it repeats nothing.
-    pub(crate) told: u64,
     /// What kind of error it is, with names, numbers and paths folded; 0 when it is none.
     pub(crate) class: u64,
     pub(crate) facts: Facts,
@@ -99,7 +95,7 @@ pub(crate) struct Facts {
     pub(crate) terminal: bool,
 }
 
-saved!(Outcome { result, lines, told, class, facts });
+saved!(Outcome { result, lines, class, facts });
 saved!(Facts {
     known,
     failed,
@@ -140,11 +136,6 @@ impl Outcome {
     /// Whether two calls were answered alike: in the same words, or in the same lines in another order.
     pub(crate) const fn answers_as(&self, other: &Self) -> bool {
         self.result == other.result || (self.lines != 0 && self.lines == other.lines)
-    }
-
-    /// Whether two calls were told the same, each with its own question repeated.
-    pub(crate) const fn tells_as(&self, other: &Self) -> bool {
-        self.answers_as(other) || (self.told != 0 && self.told == other.told)
     }
 
     /// What two outcomes are compared by; `None` when nothing can be told by this one: trouble that passes, a call that
@@ -191,7 +182,6 @@ impl Outcome {
         Self {
             result: 0,
             lines: 0,
-            told: 0,
             class,
             facts: Facts { known, failed, prevented, brief: true, ..Facts::default() },
         }
@@ -249,8 +239,7 @@ impl Outcome {
             terminal: short && has(Signal::Terminal) && !has(Signal::InProgress),
         };
         let result = Fingerprint::of_bytes(b"result", normal).short();
-        let told = Echo::of(asked.as_bytes(), text).hash_without(text);
-        Self { result, lines: hash_of_lines(text), told, class, facts }
+        Self { result, lines: hash_of_lines(text), class, facts }
     }
 }
 
@@ -280,9 +269,6 @@ const WORD: usize = 40;
 /// What tells that something is under way, or passes: it is told of wherever it stands.
 const PASSING: u32 = bit(Signal::InProgress) | bit(Signal::Transient);
 
-/// What tells that a tool complains.
-const COMPLAINS: u32 = bit(Signal::Complaint) | bit(Signal::Objection);
-
 /// What a piece of a result tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
@@ -295,8 +281,6 @@ enum Signal {
     ErrorStart,
     /// A line in the words of an error, which other texts use too.
     Complaint,
-    /// The same in words that mean it in a short answer only.
-    Objection,
     /// What was asked for is not there, or not to be had.
     Missing,
     /// A line that counts errors and finds none, or that starts with what was done.
@@ -326,7 +310,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     (Signal::Error, r"^\W{0,6}usage: "),
     (
         Signal::ErrorStart,
-        r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed to|invalid|illegal|unable|cannot|could not|can't|syntax error|panic|usage:|[\w.]*(?:error|exception) ?[:(]|(?:\w+\.)+(?:errors|exceptions)\.\w+:)",
+        r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed to|invalid|illegal|unable|cannot|could not|can't|syntax error|panic|usage:|\w*(?:error|exception) ?[:(])",
     ),
     // The wrapping of a harness.
     (Signal::ErrorStart, r"^<tool_use_error>"),
@@ -337,8 +321,6 @@ const SIGNALS: &[(Signal, &str)] = &[
         r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed|failure|invalid|illegal|unknown|unable|cannot|could not|can't|syntax error|panic|denied|refused|unsupported|missing|incorrect|wrong)\b",
     ),
     (Signal::Error, r"\b\w*(?:error|exception)\b ?[:\[(]"),
-    // The last line of a stack trace, where an exception says nothing but its name, and names of a package of them.
-    (Signal::Error, r"^(?:[a-z_]\w*\.)*\w+(?:error|exception)$|\b(?:errors|exceptions)\.[a-z_]\w*: "),
     (
         Signal::Fine,
         r"\b(?:0|no|zero|without) (?:failed|failures?|errors?|problems?|issues)\b|test result: ok|all tests passed|tests? (?:have )?passed|build succeeded|^\W{0,4}(?:[a-z]+ )?(?:created|updated|added|saved|sent|posted|deleted|removed|assigned|marked)\b",
@@ -355,14 +337,9 @@ const SIGNALS: &[(Signal, &str)] = &[
         Signal::Complaint,
         r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|conform|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique|subscribed|authorized|authenticated|logged in|possible|permissible|writable|editable|mergeable)|\bprohibit(?:s|ed)?\b|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required|^\W*nothing happen(?:s|ed)\W*$|can(?:no|')t do that",
     ),
-    // What package managers, builds, validators, editors and worlds say.
-    (
-        Signal::Objection,
-        r"^npm err!|make(?:\[\d+\])?: \*\*\* |\b\d+ validation errors? for |\bnot (?:interactable|clickable|recoverable|reachable)|\bcannot (?:find|open|access|read|resolve)\b|no changes to (?:make|apply)\b|but replace_all is false|has not been read yet|not a verb i recogni[sz]e|no known action|do(?:n't| not) understand (?:that|the|your)\b|insufficient (?:funds|balance|permission|stock|quantity|privilege)|(?:session|token|link|code) (?:has |is )?expired",
-    ),
     (
         Signal::Transient,
-        r"(?:\bhttp(?:/[\d.]+)?|error(?: occurred)?|exception|exhausted|status|(?:\b|_|status)code|response|responded with)\W{1,4}(?:429|5\d\d)\b|\b(?:429|5\d\d) (?:client|server) error|too many requests|rate.?limit|service unavailable|bad gateway|internal server error|temporarily unavailable|(?:^|[^a-z0-9_/.])timed?[ -]?out(?:$|[^a-z0-9_=])|(?:^|[^a-z0-9_/])timed?[ -]?out(?:error\b|exception\b|:|$)|(?:read|connect|pool|write|gateway|request|socket)time-?out|err_timed_out|connect(?:ion|or)?[ _]?(?:reset|refused|aborted|closed|error|failure|attempts failed|lost)|(?:lost|cannot|could not|unable to|failed to) connect|server disconnected|remote end hung up|no route to host|max retries exceeded|deadline ?exceeded|code = unavailable|throttl|rate exceeded|econnreset|econnrefused|econnaborted|etimedout|esockettimedout|overloaded|try again later|network is unreachable|temporary failure",
+        r"(?:\bhttp(?:/[\d.]+)?|error(?: occurred)?|exception|exhausted|status|(?:\b|_|status)code|response|responded with)\W{1,4}(?:429|5\d\d)\b|\b(?:429|5\d\d) (?:client|server) error|too many requests|rate.?limit|service unavailable|bad gateway|internal server error|temporarily unavailable|(?:^|[^a-z0-9_/])timed?[ -]?out(?:error|exception)?\b|(?:read|connect|pool|write|gateway|request|socket)time-?out|err_timed_out|connect(?:ion|or)?[ _]?(?:reset|refused|aborted|closed|error|failure|attempts failed|lost)|(?:lost|cannot|could not|unable to|failed to) connect|server disconnected|remote end hung up|no route to host|max retries exceeded|deadline ?exceeded|code = unavailable|throttl|rate exceeded|econnreset|econnrefused|econnaborted|etimedout|esockettimedout|overloaded|try again later|network is unreachable|temporary failure",
     ),
     (
         Signal::Environmental,
@@ -370,7 +347,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Bare,
-        r"^\W*(?:no (?:more |other |further |matching )?(?:output|match(?:es)?|results?|files?|data|records?|entries|items|rows)(?: (?:were )?(?:found|returned|for .{0,80}))?|none|null|nothing(?: (?:was )?found(?: for .{0,80})?)?|0 (?:results|matches|rows)|empty set|not found|\[\]|\{\})\W*$",
+        r"^\W*(?:no (?:output|match(?:es)?|results?|files?|data|records?|entries|items|rows)(?: (?:were )?(?:found|returned|for .{0,80}))?|none|null|nothing(?: (?:was )?found(?: for .{0,80})?)?|0 (?:results|matches|rows)|empty set|not found|\[\]|\{\})\W*$",
     ),
     (
         Signal::Nothing,
@@ -402,7 +379,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::Terminal,
-        r"(?:\b|_)(?:completed?|succeeded|finished|success|failed|cancell?ed|terminated|exited|stopped|done|closed|merged|deployed|aborted|expired|killed)\b",
+        r"\b(?:completed?|succeeded|finished|success|failed|cancell?ed|terminated|exited|stopped|done|closed|merged|deployed|aborted|expired)\b",
     ),
 ];
 
@@ -453,10 +430,9 @@ impl<'a> Signals<'a> {
             let signals = if may_tell { matching(&line[..line.len().min(LINE)]) } else { 0 };
             self.found |= signals;
             let fine = signals & bit(Signal::Fine) != 0;
-            let error = signals & bit(Signal::Error) != 0 && !fine && !is_name(line);
+            let error = signals & bit(Signal::Error) != 0 && !fine;
             let nothing = signals & (bit(Signal::Nothing) | bit(Signal::Bare)) != 0;
-            let complaint =
-                signals & COMPLAINS != 0 && !nothing && !fine && !is_record(line) && !is_name(line);
+            let complaint = signals & bit(Signal::Complaint) != 0 && !nothing && !fine && !is_record(line);
             if !nothing && !line.ends_with(b":") {
                 self.found |= bit(Signal::Tells);
             }

@@ -301,7 +301,6 @@ impl Redundancy {
                 churn::put_aside(window, print),
                 churn::nothing_found(window, print),
                 churn::plans_only(window, print),
-                churn::thinks_only(window, print),
                 monologue::monologue(window, print),
             ];
             best = Sighting::strongest(best.into_iter().chain(near.into_iter().flatten()));
@@ -411,21 +410,13 @@ fn changes_something(window: &Window, print: &Print) -> bool {
     let facts = print.outcome.facts;
     let may_write = matches!(print.does.effect, Some(Effect::Write) | None);
     let been_there = || !facts.brief && window.has_step(print);
-    let stands_still = || print.does.moves && leaves_the_screen(window, print);
     let goes_on = || {
         let command = print.does.command && print.is_write() && is_answered_well(print);
         command && !facts.empty && !facts.acknowledged && !window.has_step(print)
     };
-    (print.news && may_write && !stands_still())
+    (print.news && may_write)
         || (print.again && goes_on())
-        || (print.does.moves && !facts.failed && !been_there() && !stands_still())
-}
-
-/// Whether a step shows a whole screen as the step before it had left it: whatever was pressed there, nothing came of it.
-fn leaves_the_screen(window: &Window, print: &Print) -> bool {
-    let is_screen = print.outcome.lines != 0 && !print.outcome.facts.brief;
-    let stood_there = |last: &Print| last.form == Form::Call && last.outcome.answers_as(&print.outcome);
-    is_screen && window.earlier(print).next().is_some_and(stood_there)
+        || (print.does.moves && !facts.failed && !been_there())
 }
 
 /// A call that would be one more redundant repeat.

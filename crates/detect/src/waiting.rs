@@ -36,15 +36,6 @@ pub(crate) fn only_lets_time_pass(canonical: &[u8]) -> bool {
     is_number(canonical) || (said.peek().is_some() && said.all(|is_time| is_time))
 }
 
-/// Whether a call sends no keys to the only terminal there is: how long it waits before it looks is no other question.
-pub(crate) fn looks_at_the_screen(canonical: &[u8]) -> bool {
-    let is_keys = |name: &[u8]| matches!(name, b"chars" | b"keys" | b"keystrokes" | b"stdin");
-    let sends_nothing =
-        fields(canonical).any(|(name, value)| is_keys(name) && matches!(value, b"\"\"" | b"null"));
-    let names_one = |name: &[u8]| name.ends_with(b"id") || name == b"session";
-    sends_nothing && !fields(canonical).any(|(name, _)| names_one(name))
-}
-
 /// Whether a part of a tool's name stands in it, however it is written.
 fn says(tool: &str, part: &str) -> bool {
     tool.as_bytes().windows(part.len()).any(|word| word.eq_ignore_ascii_case(part.as_bytes()))

@@ -1,19 +1,17 @@
 //! What kind of error it is: the hash of what is left of its line without what names the particular case.
 
 use crate::outcome::LINE;
-use crate::outcome::echo::Echo;
 use crate::outcome::report::counts_failures;
 use crate::words::{EMPTY, fnv1a, hash_bytes};
 
 /// The hash of an error's line in which everything that names the particular case is folded: numbers, quoted names,
-/// paths, whatever stands in brackets, and what it repeats of the call. Some errors are one class however they are told.
+/// paths, whatever stands in brackets. Some errors are one class however they are told.
 pub(super) fn error_class(line: &[u8], asked: &[u8]) -> u64 {
     if let Some(phrase) =
         ONE_CLASS.iter().find(|phrase| memchr::memmem::find(line, phrase.as_bytes()).is_some())
     {
         return hash_bytes(phrase.as_bytes());
     }
-    let echo = Echo::of(asked, line).names();
     let mut hash = EMPTY;
     let mut rest = line;
     let mut last = 0;
@@ -34,7 +32,6 @@ pub(super) fn error_class(line: &[u8], asked: &[u8]) -> u64 {
         let mut fold = *byte;
         let mut used = 1;
         let named = if part_starts { name_out_of(asked, rest) } else { 0 };
-        let named = named.max(echo.at(rest));
         if named > 0 {
             (fold, used) = (b'_', named);
         } else if let Some(end) = closing.and_then(|closing| end_of_group(*byte, closing, behind)) {

@@ -93,7 +93,7 @@ impl Saved for Finding {
 }
 
 /// The names of all rules.
-pub(super) const RULES: [&str; 34] = [
+pub(super) const RULES: [&str; 33] = [
     "aside_row",
     "alike_words",
     "blind_cycle",
@@ -123,7 +123,6 @@ pub(super) const RULES: [&str; 34] = [
     "same_words",
     "sweep",
     "talks_on",
-    "thinks_only",
     "tool_down",
     "unknown_tool",
     "waiting_cycle",

@@ -6,7 +6,7 @@ use crate::config::Effect;
 use crate::finding::Kind;
 use crate::fingerprint::Fingerprint;
 use crate::redundancy::print::{Form, Print};
-use crate::redundancy::repeat::{changes_failure, is_bare_action};
+use crate::redundancy::repeat::changes_failure;
 use crate::redundancy::sighting::{Rule, Sight, Sighting, occurrences};
 use crate::redundancy::window::Window;
 
@@ -35,8 +35,6 @@ const FEW_WORDS: Rule = Rule::new("few_words", Kind::Churn, 6, usize::MAX);
 const SAME_CHANGE: Rule = Rule::new("same_change", Kind::Churn, 3, 4);
 /// The whole plan in other words once more, and nothing done in between.
 const PLANS_ONLY: Rule = Rule::new("plans_only", Kind::Churn, 3, 5);
-/// The same thought once more, and nothing done in between.
-const THINKS_ONLY: Rule = Rule::new("thinks_only", Kind::Churn, 3, 4);
 /// So many words in the place of others are another wording. States ("pending", "done") are fewer.
 const REWORDED: u32 = 3;
 /// Fewer words than this are alike by chance.
@@ -174,17 +172,15 @@ pub(super) fn one_answer(window: &Window, now: &Print) -> Option<Sighting> {
     if changes && (facts.empty || facts.acknowledged) {
         return same_change(window, now);
     }
-    // Whoever does something and looks what came of it is told by the look.
-    let acts = is_bare_action(window, now);
     let steps = occurrences(
         recent(window, now),
         now,
-        |print| print.may_change(now) || (acts && window.shows_a_change(print)),
+        |print| print.may_change(now),
         |print| {
             let alike = || {
                 window.vocabulary.likeness(&print.words, &now.words) >= 0.8 && same_names(window, print, now)
             };
-            match print.outcome.tells_as(&now.outcome) {
+            match print.outcome.answers_as(&now.outcome) {
                 // The very same question with another answer: it moves.
                 false if print.call == now.call => Sight::Other,
                 is_same => Sight::same_if(is_same && print.tool == now.tool && alike()),
@@ -205,15 +201,9 @@ pub(super) fn whatever_asked(window: &Window, now: &Print) -> Option<Sighting> {
     if !asks || !tells || now.does.moves || now.is_waiting() {
         return None;
     }
-    // Hits are the same whatever stands above them. What is told of one thing after the other may be the same but for its
-    // name, and is true of each.
-    let is_same = |print: &Print| {
-        let (ours, theirs) = (&now.outcome, &print.outcome);
-        if searches(now) { theirs.tells_as(ours) } else { theirs.answers_as(ours) }
-    };
     let steps = asked_in_a_row(window, now, |print| {
         // The same question again is a repeat, and none of many.
-        if is_same(print) { Sight::same_if(!print.again) } else { Sight::Other }
+        if print.outcome.answers_as(&now.outcome) { Sight::same_if(!print.again) } else { Sight::Other }
     });
     // A few words may be right for many things, unless it is one thing that is asked about in many ways.
     let last = recent(window, now).find(|print| print.tool == now.tool);
@@ -223,7 +213,7 @@ pub(super) fn whatever_asked(window: &Window, now: &Print) -> Option<Sighting> {
             && !print.does.places.apart_from(&now.does.places);
         near || in_another_range(print, now)
     };
-    let is_item = || goes_through_a_list(window, now, is_same);
+    let is_item = || goes_through_a_list(window, now, |print| print.outcome.answers_as(&now.outcome));
     let rule = match () {
         () if searches(now) && !is_item() => SAME_HITS,
         () if facts.brief && !last.is_some_and(is_one) => FEW_WORDS,
@@ -274,18 +264,6 @@ pub(super) fn plans_only(window: &Window, now: &Print) -> Option<Sighting> {
     PLANS_ONLY.sight(|| identity(now.tool, 3), now, steps)
 }
 
-/// The same thought once more, and nothing done or said in between: a thought that is written down by a call is talk.
-pub(super) fn thinks_only(window: &Window, now: &Print) -> Option<Sighting> {
-    let thinks = |print: &Print| print.form == Form::Call && print.does.notes && !print.does.lists;
-    if !thinks(now) || window.vocabulary.count(&now.words) < MIN_WORDS {
-        return None;
-    }
-    let is_other = |print: &Print| !thinks(print) || print.tool != now.tool;
-    let earlier = window.earlier(now).filter(|print| !print.narrates);
-    let steps = occurrences(earlier, now, is_other, |print| Sight::same_if(asks_alike(window, print, now)));
-    THINKS_ONLY.sight(|| identity(now.tool, 4), now, steps)
-}
-
 /// Searches in a row that all found nothing: worth a word where they are about different things, and a loop where one
 /// thing is looked for in many ways.
 pub(super) fn nothing_found(window: &Window, now: &Print) -> Option<Sighting> {
@@ -312,13 +290,9 @@ fn finds_nothing(print: &Print) -> bool {
     if facts.failed { has_no_match } else { facts.empty }
 }
 
-/// Whether two searches are for much the same: in nearly the same words, for the same quoted name, or in the same words
-/// over another range.
+/// Whether two searches are for much the same: in nearly the same words, or in the same words over another range.
 fn seeks_the_same(window: &Window, print: &Print, now: &Print) -> bool {
-    let vocabulary = &window.vocabulary;
-    in_another_range(print, now)
-        || vocabulary.likeness(&print.words, &now.words) >= 0.5
-        || (now.does.command && vocabulary.share_names(&print.words, &now.words))
+    in_another_range(print, now) || window.vocabulary.likeness(&print.words, &now.words) >= 0.5
 }
 
 /// Whether a search is the same but for its numbers: other hours, another page. What is got by its number is another
@@ -421,14 +395,9 @@ fn fills_in_a_form(window: &Window, now: &Print) -> bool {
     }
 }
 
-/// Much the same words, about the same names. A whole sentence that is answered once more says that the question was the
-/// same, however it was worded.
+/// Much the same words, about the same names.
 fn asks_alike(window: &Window, print: &Print, now: &Print) -> bool {
-    let facts = now.outcome.facts;
-    let tells =
-        now.outcome.result != 0 && !facts.terse && !facts.empty && !facts.acknowledged && !facts.failed;
-    let alike = if tells && print.outcome.answers_as(&now.outcome) { 0.4 } else { 0.6 };
-    window.vocabulary.likeness(&print.words, &now.words) >= alike && same_names(window, print, now)
+    window.vocabulary.likeness(&print.words, &now.words) >= 0.6 && same_names(window, print, now)
 }
 
 /// A call in plain language: enough words to compare, and neither a command nor code nor the agent's own notes.

@@ -93,7 +93,6 @@ pub(super) fn prevented_by(rule: Rule) -> &'static str {
             "whatever_asked" => "another answer",
             "same_change" => "another content, or a look at what was written",
             "plans_only" => "a step of the plan",
-            "thinks_only" => "another thought, or any other call",
             "put_aside" | "aside_row" => "a command that answers, or a successful change in between",
             "tool_down" => "another answer of the tool",
             "nothing_found" => "a search that finds something",

@@ -110,28 +110,14 @@ fn is_servers_answer(step: &Step<'_>) -> bool {
     is_body && step.status != Some(Status::Failure)
 }
 
-/// Whether the last line of a screen is the prompt of a shell, or of a program that asks for something: nothing runs in
-/// front any more, and nothing will before it is answered.
+/// Whether the last line of a screen is the prompt of a shell: nothing runs in front any more.
 fn ends_with_a_prompt(step: &Step<'_>) -> bool {
     let screen = step.result.unwrap_or_default().trim_end();
-    let line = screen.rsplit('\n').next().unwrap_or_default().trim_start();
-    let is_shells = line.ends_with(['$', '#']) && !line.contains(' ');
-    let is_question = line.ends_with([':', '?', ']', ')']) && line.len() <= LONGEST_PROMPT;
-    let asks = || {
-        let line = line.to_ascii_lowercase();
-        PROMPTS.iter().any(|word| line.contains(word))
-    };
-    is_shells || (is_question && asks())
+    screen
+        .rsplit('\n')
+        .next()
+        .is_some_and(|line| line.ends_with(['$', '#']) && !line.trim_start().contains(' '))
 }
-
-/// A line that is longer tells something.
-const LONGEST_PROMPT: usize = 120;
-
-/// What programs ask for that wait for an answer.
-const PROMPTS: &[&str] = &[
-    "password", "passphrase", "username", "login:", "y/n", "yes/no", "continue?", "proceed?", "overwrite?",
-    "press ",
-];
 
 /// Whether a time-out is that of a browser which waited for something on its page.
 fn waits_for_an_element(step: &Step<'_>) -> bool {
@@ -259,12 +245,6 @@ impl Print {
             }
         }
         (print, words)
-    }
-
-    /// The same call; two looks at one screen are, however long was waited for each.
-    pub(super) fn asks_as(&self, other: &Self) -> bool {
-        let look = self.does.watches && other.does.watches;
-        self.call == other.call || (look && self.tool == other.tool && self.shape == other.shape)
     }
 
     /// The same call and the same result.

@@ -65,7 +65,7 @@ fn leaves_the_same(window: &Window, now: &Print) -> bool {
 
 /// Whether a call does something and tells no more than that: a click, a key, a motor. What it brought about is seen by
 /// looking.
-pub(super) fn is_bare_action(window: &Window, now: &Print) -> bool {
+fn is_bare_action(window: &Window, now: &Print) -> bool {
     let facts = now.outcome.facts;
     let may_act = !matches!(now.does.effect, Some(Effect::Read | Effect::Poll));
     may_act && facts.brief && !facts.failed && !now.does.command && !leaves_the_same(window, now)
@@ -164,7 +164,7 @@ pub(super) fn changes_failure(print: &Print, now: &Print) -> bool {
 
 fn same_or_other(print: &Print, now: &Print) -> Sight {
     match () {
-        () if !print.asks_as(now) || print.outcome.facts.transient => Sight::Unrelated,
+        () if print.call != now.call || print.outcome.facts.transient => Sight::Unrelated,
         () if print.outcome.answers_as(&now.outcome) => Sight::Same,
         () => Sight::Other,
     }

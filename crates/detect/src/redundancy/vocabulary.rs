@@ -101,13 +101,6 @@ impl Vocabulary {
         one.likeness_of_names(other)
     }
 
-    /// Whether what two steps name is for the most part the same, and neither names nothing.
-    pub(super) fn share_names(&self, one: &Kept, other: &Kept) -> bool {
-        let space = &mut [Words::default(); 2];
-        let [one, other] = self.read_both([one, other], space);
-        one.names.shared(&other.names) > 0 && one.likeness_of_names(other) >= 0.5
-    }
-
     /// How many words each of two steps has that the other one lacks.
     pub(super) fn exchanged(&self, one: &Kept, other: &Kept) -> [u32; 2] {
         let space = &mut [Words::default(); 2];

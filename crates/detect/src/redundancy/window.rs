@@ -116,9 +116,7 @@ impl Window {
 
     /// Whether a call stands in an earlier round.
     pub(super) fn has_call(&self, now: &Print) -> bool {
-        let is_look = now.does.watches;
-        let is_same = |print: &Print| print.call == now.call || (is_look && print.asks_as(now));
-        self.prints.iter().any(|print| print.round != now.round && is_same(print))
+        self.prints.iter().any(|print| print.round != now.round && print.call == now.call)
     }
 
     /// Whether a call stands in an earlier round with the same result.

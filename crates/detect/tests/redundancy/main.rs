@@ -1,15 +1,12 @@
 //! What the redundancy detector must see, and above all what it must not.
 
 mod answers;
-mod complaints;
-mod echoes;
 mod inferred;
 mod kinds;
 mod monologues;
 mod names;
 mod properties;
 mod reasons;
-mod screens;
 mod script;
 mod searches;
 mod strangers;

@@ -15,8 +15,6 @@ pub(super) enum Kind {
     Status,
     /// Words beside an error or a status.
     Message,
-    /// The same; a list of messages is one of what is wrong with a request.
-    Detail,
     /// The name of an error.
     Code,
     /// A thing's own name or number.
@@ -50,7 +48,7 @@ const NAMES: &[(&[u8], Kind)] = &[
     (b"message", Kind::Message),
     (b"msg", Kind::Message),
     (b"reason", Kind::Message),
-    (b"detail", Kind::Detail),
+    (b"detail", Kind::Message),
     (b"details", Kind::Message),
     (b"problem", Kind::Message),
     (b"cause", Kind::Message),
@@ -90,7 +88,7 @@ impl Kind {
 
     /// Whether what stands under that name speaks, whatever it is called there.
     const fn speaks(self) -> bool {
-        matches!(self, Self::Error | Self::Message | Self::Detail)
+        matches!(self, Self::Error | Self::Message)
     }
 }
 
@@ -168,10 +166,6 @@ impl<'a> Fields<'a> {
                 self.error_words = self.error_words.or(words);
             }
             Kind::Message => self.message = self.message.or(words),
-            Kind::Detail => {
-                self.error |= is_list && inside.message.is_some();
-                self.message = self.message.or(words);
-            }
             _ if kind.wraps() => {
                 self.has_data |= kind == Kind::Data;
                 self.text = self.text.or(inside.text);
@@ -197,7 +191,7 @@ impl<'a> Fields<'a> {
                 self.error = true;
                 self.error_words = self.error_words.or(says);
             }
-            Kind::Message | Kind::Detail => self.message = self.message.or(says),
+            Kind::Message => self.message = self.message.or(says),
             Kind::Code => self.code = self.code.or(says),
             Kind::Thing => self.is_thing = true,
             Kind::Rpc => self.is_rpc = true,
