@@ -231,11 +231,7 @@ fn guess(tool: &str, canonical: &[u8]) -> Guess {
         }
     }
     // Agents whose tools are the shell's own verbs.
-    let verb = command_guess(|out| {
-        out.extend_from_slice(tool.as_bytes());
-        out.push(b' ');
-        unescape(canonical, out);
-    });
+    let verb = command_guess(|out| command_of_verb(tool, canonical, out));
     let asks = says.has(Word::Answer) || asks_for_something(canonical);
     if verb.effect.is_none() && !verb.moves && asks && !says.has(Word::Handle) {
         return Guess { effect: Some(Effect::Read), ..Guess::default() };
@@ -371,13 +367,34 @@ fn command_text(canonical: &[u8], out: &mut Vec<u8>) {
     });
     match named {
         Some((_, value)) if value.starts_with(b"\"") => unescape(value, out),
-        // An argument vector: the words, without brackets, quotes and commas.
-        Some((_, value)) => {
-            out.extend(
-                value.iter().map(|byte| if matches!(byte, b'[' | b']' | b'"' | b',') { b' ' } else { *byte }),
-            );
-        }
+        Some((_, value)) => out.extend(words_of_vector(value)),
         None => unescape(canonical, out),
+    }
+}
+
+/// An argument vector: the words, without brackets, quotes and commas.
+fn words_of_vector(value: &[u8]) -> impl Iterator<Item = u8> {
+    value.iter().map(|byte| if matches!(byte, b'[' | b']' | b'"' | b',') { b' ' } else { *byte })
+}
+
+/// The command line of a tool that has the name of a program: its name, and what it is given. Some give it the whole line,
+/// program and all.
+fn command_of_verb(tool: &str, canonical: &[u8], out: &mut Vec<u8>) {
+    let program = tool.split(['_', '-']).next().filter(|_| tool.ends_with("cli")).unwrap_or(tool);
+    let is_line = |name: &[u8]| matches!(name, b"command" | b"cmd" | b"args" | b"arguments" | b"subcommand");
+    // Programs have one word for a name, and most tools have more.
+    let may_be_program = !program.contains(['_', '-']);
+    let is_given = |(name, value): &(&[u8], &[u8])| is_line(name) && !value.starts_with(b"{");
+    let line = if may_be_program { fields(canonical).find(is_given) } else { None };
+    let start = out.len();
+    match line {
+        Some((_, value)) if value.starts_with(b"[") => out.extend(words_of_vector(value)),
+        Some((_, value)) => unescape(value, out),
+        None => unescape(canonical, out),
+    }
+    let is_whole = line.is_some() && first_word(&out[start..]).eq_ignore_ascii_case(program.as_bytes());
+    if !is_whole {
+        out.splice(start..start, program.bytes().chain([b' ']));
     }
 }
 
@@ -512,6 +529,16 @@ mod tests {
         effect("shell", r#"{"command":["bash","run.sh"]}"#, None);
         effect("shell", r#"{"command":["rm","-r","a"]}"#, Some(Effect::Write));
         effect("ls", r#""-F""#, Some(Effect::Read));
+    }
+
+    #[test]
+    fn a_tool_with_the_name_of_a_program_does_what_its_line_does() {
+        effect("kubectl", r#"{"command":"kubectl get pods"}"#, Some(Effect::Poll));
+        effect("kubectl", r#"{"command":"delete pod a"}"#, Some(Effect::Write));
+        effect("git", r#"{"args":["status","-s"]}"#, Some(Effect::Read));
+        effect("git", r#"{"args":"push origin main"}"#, Some(Effect::Write));
+        effect("aws_cli", r#"{"args":"s3 ls"}"#, Some(Effect::Read));
+        effect("aws_cli", r#"{"args":"s3 cp a b"}"#, None);
     }
 
     #[test]

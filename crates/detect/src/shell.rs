@@ -221,10 +221,17 @@ fn service_verb(verb: &[u8], next: &[u8], then: &[u8]) -> Verb {
         {
             Verb::Wait
         }
+        (b"aws", _) if asks_by_its_prefix(then) => Verb::Read,
         (_, b"logs" | b"inspect" | b"images" | b"version" | b"info") => Verb::Read,
         (b"aws" | b"gcloud", _) | (b"docker", b"exec" | b"run" | b"compose" | b"build") => Verb::Unknown,
         _ => Verb::Write,
     }
+}
+
+/// Whether the name of a cloud's operation says that it only looks: they are all made in this way.
+fn asks_by_its_prefix(operation: &[u8]) -> bool {
+    operation == b"ls"
+        || [&b"describe-"[..], b"list-", b"get-", b"head-"].iter().any(|look| operation.starts_with(look))
 }
 
 #[derive(Default)]

@@ -90,7 +90,7 @@ fn jobs_that_stand_still_while_one_is_under_way_are_waited_for() {
         call("gh", r#"{"args":"run view 991 --json jobs"}"#, &jobs)
     };
     assert_eq!(verdict(&vec![view("in_progress"); 5]), None);
-    assert_eq!(loops(&vec![view("completed"); 5]), [Kind::Repeat], "nothing is under way any more");
+    assert_eq!(loops(&vec![view("completed"); 5]), [Kind::StalePoll], "nothing is under way any more");
 }
 
 #[test]
