@@ -210,3 +210,29 @@ fn a_stream_that_has_its_items_only_at_the_end_says_what_it_calls() {
     reader.feed(stream.as_bytes());
     assert_eq!(reader.finish(), read_answer(Dialect::Responses, response.as_bytes()).unwrap());
 }
+
+/// A stream that says these words at its end, after the events before it.
+fn ended(before: &str, words: &str) -> StreamReader {
+    let output = format!(
+        r#"[{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":"{words}"}}]}}]"#
+    );
+    let end = format!(
+        r#"{{"type":"response.completed","sequence_number":9,"response":{{"id":"r","status":"completed","output":{output}}}}}"#
+    );
+    let mut reader = StreamReader::new(Dialect::Responses, true);
+    let cut = reader.feed(format!("{before}data: {end}\n\n").as_bytes());
+    assert!(cut.is_none_or(|cut| !cut.can_end), "a second end would follow the first");
+    reader
+}
+
+#[test]
+fn a_stream_that_says_all_at_its_end_gets_no_second_end() {
+    ended("", &"I will look at the file again. ".repeat(200));
+}
+
+#[test]
+fn words_that_came_by_themselves_are_not_heard_again_at_the_end() {
+    let delta = r#"data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"Hello.","sequence_number":1}"#;
+    let answer = ended(&format!("{delta}\n\n"), "Hello.").finish();
+    assert_eq!(answer.text, "Hello.");
+}
