@@ -93,9 +93,10 @@ impl Saved for Finding {
 }
 
 /// The names of all rules.
-pub(super) const RULES: [&str; 33] = [
+pub(super) const RULES: [&str; 34] = [
     "aside_row",
     "alike_words",
+    "announced_cycle",
     "blind_cycle",
     "canned_reply",
     "chant",

@@ -417,3 +417,27 @@ fn who_says_for_the_third_time_what_was_refused_twice_does_not_listen() {
     let said = |n: usize| Line { thought: Some(code(plans[n % 2])), ..refused("6.3k") };
     assert_eq!(loops(&[said(0), said(1), said(0)]), [Kind::Monologue], "in another order it is the same");
 }
+
+/// A thought that a tool takes down, as agents have it that act in one step and think in another.
+fn thinks(thought: &str) -> Line {
+    call("think", &format!("{{\"thought\":{thought:?}}}"), "OK.")
+}
+
+#[test]
+fn a_third_try_that_is_announced_word_for_word_is_not_waited_for() {
+    let click = fails(call("click", r#"{"on":"gray"}"#, "Invalid action!"));
+    let thought = thinks("It only has one colour, so I will choose that.");
+    assert_eq!(certain(&times(2, &[click.clone(), thought.clone()])), [(Kind::Cycle, 3)]);
+    let said = says("It only has one colour, so I will choose that.");
+    assert_eq!(certain(&times(2, &[click.clone(), said])), [(Kind::Cycle, 3)]);
+
+    let other = thinks("It has two colours, so I will look at the list of them.");
+    assert_eq!(certain(&[click.clone(), thought.clone(), click.clone(), other]), [], "another thought");
+    assert_eq!(certain(&times(2, &[click.clone(), read("colours.md", "gray")])), [], "a look is no word");
+    let busy = fails(call("click", r#"{"on":"gray"}"#, "503 Service Unavailable"));
+    assert_eq!(certain(&times(2, &[busy, thought.clone()])), [], "it passes by itself");
+    let worked = call("click", r#"{"on":"gray"}"#, "You have clicked gray, which is sold out.");
+    assert_eq!(certain(&times(2, &[worked, thought.clone()])), [], "it did not fail");
+    let asked = [user("Check it, please."), click, thought];
+    assert_eq!(certain(&times(2, &asked)), [], "somebody asks for it");
+}
