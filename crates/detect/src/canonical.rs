@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use crate::number::write_number;
+use crate::remark::{Part, Parts};
 use crate::scan::string_stop;
 
 /// The canonical form of a JSON text, or `None` when it is not JSON.
@@ -18,13 +19,23 @@ use crate::scan::string_stop;
 /// ```
 pub fn canonical_json(text: &str) -> Option<String> {
     let mut writer = Writer::default();
-    writer.write(text, &[]).ok()?;
+    writer.write(text, Keep::All).ok()?;
     String::from_utf8(writer.out).ok()
 }
 
 /// The text is not JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotJson;
+
+/// What is kept of the outermost object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Keep<'k> {
+    All,
+    /// The members with these names.
+    Only(&'k [String]),
+    /// Of a call's arguments, what it does: without what it only says about itself.
+    Deeds,
+}
 
 /// Writes canonical JSON; made to be kept and used again, so that it stops allocating once it is warm.
 #[derive(Debug, Default)]
@@ -37,6 +48,8 @@ pub(crate) struct Writer {
     members: Vec<Member>,
     /// Where an object is put into order.
     sorting: Vec<u8>,
+    /// The outermost object, as that of a call, says something about itself.
+    has_remarks: bool,
 }
 
 /// An object or array that is not closed yet.
@@ -67,6 +80,11 @@ impl Writer {
         &self.out
     }
 
+    /// Whether [`Keep::Deeds`] may keep less of what was written last than [`Keep::All`].
+    pub(crate) const fn has_remarks(&self) -> bool {
+        self.has_remarks
+    }
+
     /// Gives back buffers that one huge text has blown up.
     pub(crate) fn shrink(&mut self) {
         if self.out.capacity() + self.sorting.capacity() > Self::KEEP {
@@ -79,10 +97,10 @@ impl Writer {
         }
     }
 
-    /// Writes the canonical form of `text`; of the outermost object only the members named in `only`, unless that
-    /// is empty.
-    pub(crate) fn write(&mut self, text: &str, only: &[String]) -> Result<(), NotJson> {
+    /// Writes the canonical form of `text`, as much of it as is to be kept.
+    pub(crate) fn write(&mut self, text: &str, keep: Keep<'_>) -> Result<(), NotJson> {
         self.out.clear();
+        self.has_remarks = false;
         self.open.clear();
         self.members.clear();
         let mut input = Input { bytes: text.as_bytes(), at: 0 };
@@ -116,14 +134,14 @@ impl Writer {
                 b'-' | b'0'..=b'9' => input.number(&mut self.out)?,
                 _ => return Err(NotJson),
             }
-            if self.close_ended(&mut input, only)? {
+            if self.close_ended(&mut input, keep)? {
                 return Ok(());
             }
         }
     }
 
     /// After a value: closes what ends here and gets to the next value. `true` when the text is at its end.
-    fn close_ended(&mut self, input: &mut Input<'_>, only: &[String]) -> Result<bool, NotJson> {
+    fn close_ended(&mut self, input: &mut Input<'_>, keep: Keep<'_>) -> Result<bool, NotJson> {
         loop {
             input.skip_space();
             let Some(innermost) = self.open.last().copied() else {
@@ -145,7 +163,7 @@ impl Writer {
                     if self.members.len() > first {
                         self.end_member();
                     }
-                    self.sort_members(first, if self.open.len() == 1 { only } else { &[] });
+                    self.sort_members(first, self.open.len() == 1, keep);
                     self.out.push(b'}');
                 }
                 _ => return Err(NotJson),
@@ -180,9 +198,11 @@ impl Writer {
         }
     }
 
-    /// Puts the members from `first` on into order, drops all but the last of equal keys, and takes the last comma
-    /// off.
-    fn sort_members(&mut self, first: usize, only: &[String]) {
+    /// Puts the members from `first` on into order, drops all but the last of equal keys and, of the outermost object,
+    /// what is not kept, and takes the last comma off.
+    fn sort_members(&mut self, first: usize, outermost: bool, keep: Keep<'_>) {
+        let parts = if outermost { self.parts(first) } else { Parts::default() };
+        self.has_remarks |= parts.have_remarks();
         let members = &mut self.members[first..];
         if let Some(start) = members.first().map(|member| member.start) {
             let key = |member: &Member| &self.out[member.start + 1..member.key_end - 1];
@@ -191,15 +211,18 @@ impl Writer {
                 _ => Units::of(key(a)).cmp(Units::of(key(b))),
             };
             let in_order = members.windows(2).all(|pair| compare(&pair[0], &pair[1]) == Ordering::Less);
-            if !in_order || !only.is_empty() {
+            let is_kept = |member: &Member| match keep {
+                Keep::Only(names) if outermost => names.iter().any(|name| is_escaped_form(key(member), name)),
+                Keep::Deeds if parts.have_remarks() => !parts.leave_out(Part::of(key(member))),
+                _ => true,
+            };
+            if !in_order || !members.iter().all(is_kept) {
                 // Unstable with the position as tie-break: the stable sort of the standard library allocates.
                 members.sort_unstable_by(|a, b| compare(a, b).then(a.start.cmp(&b.start)));
                 self.sorting.clear();
                 for (index, member) in members.iter().enumerate() {
                     let repeated_later = members.get(index + 1).is_some_and(|next| key(next) == key(member));
-                    let wanted =
-                        only.is_empty() || only.iter().any(|name| is_escaped_form(key(member), name));
-                    if wanted && !repeated_later {
+                    if !repeated_later && is_kept(member) {
                         self.sorting.extend_from_slice(&self.out[member.start..member.end]);
                     }
                 }
@@ -211,6 +234,20 @@ impl Writer {
             }
         }
         self.members.truncate(first);
+    }
+}
+
+impl Writer {
+    /// Which parts the members from `first` on are, should they be the arguments of a call.
+    fn parts(&self, first: usize) -> Parts {
+        let mut parts = Parts::default();
+        for member in &self.members[first..] {
+            let name = &self.out[member.start + 1..member.key_end - 1];
+            // Behind the key and its colon; an empty text says nothing.
+            let value = &self.out[member.key_end + 1..];
+            parts.add(Part::of(name), value.starts_with(b"\"") && value.get(1) != Some(&b'"'));
+        }
+        parts
     }
 }
 

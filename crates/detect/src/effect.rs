@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use crate::args::{Places, fields, unescape};
+use crate::canonical::Keep;
 use crate::config::{Effect, RedundancyConfig, best_match};
 use crate::fingerprint::with_call;
 use crate::saved::saved;
@@ -33,6 +34,8 @@ pub(crate) struct CallFacts {
     pub(crate) bides: bool,
     /// It is told in plain language.
     pub(crate) prose: bool,
+    /// The programs that a command line runs, or the verb of a statement, as a hash; 0 when it is neither.
+    pub(crate) programs: u32,
     /// The files and folders that it names.
     pub(crate) places: Places,
     /// The hash of the text that a write takes away (an edit's `old`); 0 when it has none.
@@ -53,6 +56,7 @@ saved!(CallFacts {
     sends,
     bides,
     prose,
+    programs,
     places,
     before,
     after,
@@ -93,7 +97,7 @@ pub fn asks_in_words(tool: &str, args: Option<&str>, config: &RedundancyConfig) 
         return false;
     }
     let declared = best_match(config.tools(), tool).and_then(|(_, profile)| profile.effect);
-    with_call(tool, args, &[], |_, canonical| {
+    with_call(tool, args, Keep::All, |_, canonical| {
         let facts = CallFacts::read(tool, canonical, declared);
         facts.prose && facts.effect.is_none() && !facts.notes
     })
@@ -108,12 +112,13 @@ pub fn asks_in_words(tool: &str, args: Option<&str>, config: &RedundancyConfig) 
 /// assert!(!runs_a_command("search", Some(r#"{"query":"best pizza in Rome"}"#)));
 /// ```
 pub fn runs_a_command(tool: &str, args: Option<&str>) -> bool {
-    is_shell(NameSays::of(tool)) || with_call(tool, args, &[], |_, canonical| guess(tool, canonical).command)
+    is_shell(NameSays::of(tool))
+        || with_call(tool, args, Keep::All, |_, canonical| guess(tool, canonical).command)
 }
 
 /// The effect, with what is declared at hand.
 pub(crate) fn effect(tool: &str, args: Option<&str>, declared: Option<Effect>) -> Option<Effect> {
-    declared.or_else(|| with_call(tool, args, &[], |_, canonical| guess(tool, canonical).effect))
+    declared.or_else(|| with_call(tool, args, Keep::All, |_, canonical| guess(tool, canonical).effect))
 }
 
 impl CallFacts {
@@ -132,6 +137,7 @@ impl CallFacts {
             sends: sends(tool, canonical),
             bides: effect == Some(Effect::Poll) && only_lets_time_pass(canonical),
             prose: !guess.command && !guess.shell && is_prose(canonical),
+            programs: guess.programs,
             places: Places::of(canonical, written),
             ..Self::default()
         };
@@ -173,6 +179,7 @@ struct Guess {
     moves: bool,
     notes: bool,
     broad: bool,
+    programs: u32,
 }
 
 fn guess(tool: &str, canonical: &[u8]) -> Guess {
@@ -355,6 +362,7 @@ fn command_guess(write: impl FnOnce(&mut Vec<u8>)) -> Guess {
             command: facts.effect.is_some(),
             moves: facts.moves,
             broad: facts.broad,
+            programs: facts.programs,
             ..Guess::default()
         }
     })

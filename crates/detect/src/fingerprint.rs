@@ -5,7 +5,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::canonical::Writer;
+use crate::canonical::{Keep, Writer};
 use crate::saved::Saved;
 
 /// SHA-256 over length-framed fields.
@@ -36,7 +36,15 @@ impl Fingerprint {
     /// `args` is JSON text, or a JSON string that holds an object; `null`, `{}`, `""` and absent arguments are equal.
     /// Text that is not JSON is taken as it is.
     pub fn of_call(tool: &str, args: Option<&str>) -> Self {
-        with_call(tool, args, &[], |fingerprint, _| fingerprint)
+        with_call(tool, args, Keep::All, |fingerprint, _| fingerprint)
+    }
+
+    /// The fingerprint of a tool call, and whether the call says something about itself.
+    pub(crate) fn of_call_and_remarks(tool: &str, args: Option<&str>) -> (Self, bool) {
+        with_scratch(|scratch| {
+            let fingerprint = call_in(scratch, tool, args, Keep::All, |fingerprint, _| fingerprint);
+            (fingerprint, args.is_some() && scratch.writer.has_remarks())
+        })
     }
 
     /// The fingerprint of an HTTP request.
@@ -160,7 +168,7 @@ pub struct Request<'a> {
 /// ```
 pub fn with_canonical<T>(document: &[u8], then: impl FnOnce(Option<&[u8]>) -> T) -> T {
     with_scratch(|Scratch { writer, .. }| {
-        let is_json = std::str::from_utf8(document).is_ok_and(|text| writer.write(text, &[]).is_ok());
+        let is_json = std::str::from_utf8(document).is_ok_and(|text| writer.write(text, Keep::All).is_ok());
         then(is_json.then(|| writer.written()))
     })
 }
@@ -169,27 +177,31 @@ pub fn with_canonical<T>(document: &[u8], then: impl FnOnce(Option<&[u8]>) -> T)
 pub(crate) fn with_call<T>(
     tool: &str,
     args: Option<&str>,
-    loop_key: &[String],
+    keep: Keep<'_>,
     then: impl FnOnce(Fingerprint, &[u8]) -> T,
 ) -> T {
-    with_scratch(|scratch| {
-        let (tag, canonical) = canonical_args(scratch, args, loop_key);
-        let mut frames = Frames::new(b"call");
-        frames.add(tool.as_bytes());
-        frames.add_tagged(tag, canonical);
-        then(frames.finish(), canonical)
-    })
+    with_scratch(|scratch| call_in(scratch, tool, args, keep, then))
+}
+
+fn call_in<T>(
+    scratch: &mut Scratch,
+    tool: &str,
+    args: Option<&str>,
+    keep: Keep<'_>,
+    then: impl FnOnce(Fingerprint, &[u8]) -> T,
+) -> T {
+    let (tag, canonical) = canonical_args(scratch, args, keep);
+    let mut frames = Frames::new(b"call");
+    frames.add(tool.as_bytes());
+    frames.add_tagged(tag, canonical);
+    then(frames.finish(), canonical)
 }
 
 /// Canonical arguments, with a tag that keeps absent, JSON and plain-text arguments apart.
-fn canonical_args<'a>(
-    scratch: &'a mut Scratch,
-    args: Option<&'a str>,
-    loop_key: &[String],
-) -> (u8, &'a [u8]) {
+fn canonical_args<'a>(scratch: &'a mut Scratch, args: Option<&'a str>, keep: Keep<'_>) -> (u8, &'a [u8]) {
     let Scratch { writer, inner } = scratch;
     let Some(text) = args else { return (b'-', b"") };
-    if writer.write(text, loop_key).is_err() {
+    if writer.write(text, keep).is_err() {
         return if text.trim_ascii().is_empty() { (b'-', b"") } else { (b't', text.as_bytes()) };
     }
     // A string that holds an object, as OpenAI sends arguments, is that object.
@@ -197,8 +209,8 @@ fn canonical_args<'a>(
         && writer.written().contains(&b'{')
         && decode_string(writer.written(), inner).is_some()
         && inner.trim_start().starts_with('{')
-        && writer.write(inner, loop_key).is_err()
-        && writer.write(text, loop_key).is_err()
+        && writer.write(inner, keep).is_err()
+        && writer.write(text, keep).is_err()
     {
         return (b't', text.as_bytes());
     }

@@ -146,14 +146,14 @@ impl GuardSession {
 
     /// Asks before a call. An allowed call is recorded, a blocked one only counted.
     pub fn check(&self, tool: &str, args: Option<&str>) -> GuardVerdict {
-        let call = Fingerprint::of_call(tool, args);
+        let call = Fingerprint::of_call_and_remarks(tool, args);
         self.with_state(|state| state.check(tool, args, call, self.scope.as_deref()))
     }
 
     /// What [`check`](Self::check) would answer, without recording anything.
     pub fn peek(&self, tool: &str, args: Option<&str>) -> GuardVerdict {
-        let call = Fingerprint::of_call(tool, args);
-        self.with_state(|state| state.judge(tool, args, &call, self.scope.as_deref()))
+        let call = Fingerprint::of_call_and_remarks(tool, args);
+        self.with_state(|state| state.judge(tool, args, call, self.scope.as_deref()))
     }
 
     /// Reports what a call gave. Redundancy decides about calls whose outcomes are reported.
@@ -219,10 +219,10 @@ impl SessionState {
         &mut self,
         tool: &str,
         args: Option<&str>,
-        call: Fingerprint,
+        (call, has_remarks): (Fingerprint, bool),
         scope: Option<&str>,
     ) -> GuardVerdict {
-        let verdict = self.judge(tool, args, &call, scope);
+        let verdict = self.judge(tool, args, (call, has_remarks), scope);
         let mut rings = self.sentinel.rings(scope);
         if verdict.allowed {
             rings.admit(tool, call);
@@ -235,9 +235,10 @@ impl SessionState {
         &mut self,
         tool: &str,
         args: Option<&str>,
-        call: &Fingerprint,
+        (call, has_remarks): (Fingerprint, bool),
         scope: Option<&str>,
     ) -> GuardVerdict {
+        let call = &call;
         let hit = self.sentinel.rings(scope).peek_call(tool, call).err();
         let outcomes = self.outcomes.as_ref().filter(|_| scope.is_none());
         let unchanged_since = outcomes.and_then(|outcomes| outcomes.reads.unchanged_since(call));
@@ -245,24 +246,26 @@ impl SessionState {
             (Some(block), _) if block.own_limit => GuardVerdict::blocked_by_sentinel(&block, tool),
             (Some(block), None) => GuardVerdict::blocked_by_sentinel(&block, tool),
             (None, None) => GuardVerdict::allowed(),
-            (hit, Some(outcomes)) => match (outcomes.redundancy.foresee_known(tool, args, call), hit) {
-                (Some(foresight), hit) => {
-                    let strikes = hit.map_or(1, |block| block.strikes);
-                    GuardVerdict::blocked_by_redundancy(foresight, tool, strikes)
+            (hit, Some(outcomes)) => {
+                match (outcomes.redundancy.foresee_known(tool, args, (call, has_remarks)), hit) {
+                    (Some(foresight), hit) => {
+                        let strikes = hit.map_or(1, |block| block.strikes);
+                        GuardVerdict::blocked_by_redundancy(foresight, tool, strikes)
+                    }
+                    // Nobody said what came of it.
+                    (None, Some(block)) if !outcomes.reported.covers(call, block.count) => {
+                        GuardVerdict::blocked_by_sentinel(&block, tool)
+                    }
+                    // It repeats, but it makes progress.
+                    (None, Some(block)) => GuardVerdict {
+                        allowed: true,
+                        feedback: None,
+                        strikes: 0,
+                        ..GuardVerdict::blocked_by_sentinel(&block, tool)
+                    },
+                    (None, None) => GuardVerdict::allowed(),
                 }
-                // Nobody said what came of it.
-                (None, Some(block)) if !outcomes.reported.covers(call, block.count) => {
-                    GuardVerdict::blocked_by_sentinel(&block, tool)
-                }
-                // It repeats, but it makes progress.
-                (None, Some(block)) => GuardVerdict {
-                    allowed: true,
-                    feedback: None,
-                    strikes: 0,
-                    ..GuardVerdict::blocked_by_sentinel(&block, tool)
-                },
-                (None, None) => GuardVerdict::allowed(),
-            },
+            }
         };
         GuardVerdict { unchanged_since, ..verdict }
     }

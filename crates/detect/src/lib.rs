@@ -64,6 +64,7 @@ mod number;
 mod outcome;
 mod pattern;
 mod redundancy;
+mod remark;
 mod replay;
 mod saved;
 mod scan;

@@ -82,9 +82,12 @@ const RULES: &[Rule] = &[
         r#"\b(?:(?:[Rr]equest|[Tt]race|[Ss]pan|[Cc]orrelation)[ _-]?[Ii][Dd]|Ray ID|[Nn]once)\\*"? ?[=:] ?\\*"?[A-Za-z0-9_-]{8,64}"#,
         b"<request>",
     ),
+    // Names of calls, as the providers' APIs and the harnesses above them draw them.
+    rule(r"\b(?:call|toolu|chatcmpl)[_-][A-Za-z0-9]*[0-9][A-Za-z0-9_-]*", b"<call>"),
+    rule(r"\b[Cc]hunk[ _-]?[Ii][Dd]: ?[0-9A-Za-z]{4,32}\b", b"<call>"),
     // A weak tag covers what is folded here too; what it changes for in earnest stands beside it.
     rule(r#"\b[Ee][Tt]ag\\*"? ?[=:] ?\\*"?W/\\*"[^"\\\s]+\\*""#, b"<etag>"),
-    rule(r#"\b(?:[Pp][Ii][Dd]|[Pp]rocess [Ii][Dd])(?:\\*"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
+    rule(r#"\b(?:[Pp][Gg]?[Ii][Dd]|[Pp]rocess [Ii][Dd])(?:\\*"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
     // Of few digits it may be the third of ten.
     rule(r#"\b[Pp]rocess(?:\\*"? ?[=:#] ?| )\d{4,7}\b"#, b"<pid>"),
     rule(

@@ -5,6 +5,7 @@
 
 mod answer;
 mod class;
+mod heading;
 mod record;
 mod report;
 mod stems;
@@ -20,6 +21,7 @@ use crate::fingerprint::Fingerprint;
 use crate::normalise::Normaliser;
 use crate::outcome::answer::Answer;
 use crate::outcome::class::error_class;
+use crate::outcome::heading::{is_heading, without_label};
 use crate::outcome::record::is_record;
 use crate::outcome::report::tallies;
 use crate::outcome::stems::Stems;
@@ -125,7 +127,7 @@ impl Outcome {
     /// assert!(!Outcome::of("3 files changed").failed());
     /// ```
     pub fn of(result: &str) -> Self {
-        Self::read(&Step { result: Some(result), ..Step::default() }, Normaliser::built_in())
+        Self::read(&Step { result: Some(result), ..Step::default() }, Normaliser::built_in(), |_| None)
     }
 
     /// Whether the result says that the call failed.
@@ -160,13 +162,19 @@ impl Outcome {
         (!facts.empty && !facts.acknowledged).then_some(Upshot::Gave(self.result))
     }
 
-    /// Reads the result of a step with the rules of its tool.
-    pub(crate) fn read(step: &Step<'_>, normaliser: &Normaliser) -> Self {
+    /// Reads the result of a step with the rules of its tool. What is not the tool's own is taken off before that, by who may
+    /// also say what it is to be compared by.
+    pub(crate) fn read(
+        step: &Step<'_>,
+        normaliser: &Normaliser,
+        take_off: impl FnOnce(&mut Vec<u8>) -> Option<u128>,
+    ) -> Self {
         match step.result {
             Some(result) => SCRATCH.with(|cell| match cell.try_borrow_mut() {
                 Ok(mut normal) => {
                     normaliser.normalise(result, &mut normal);
-                    Self::of_normal(&normal, step.status, step.args.unwrap_or_default())
+                    let hash = take_off(&mut normal);
+                    Self::of_normal(&normal, hash, step.status, step.args.unwrap_or_default())
                 }
                 Err(_) => Self::default(),
             }),
@@ -187,7 +195,7 @@ impl Outcome {
         }
     }
 
-    fn of_normal(normal: &[u8], status: Option<Status>, asked: &str) -> Self {
+    fn of_normal(normal: &[u8], hash: Option<u128>, status: Option<Status>, asked: &str) -> Self {
         let text = normal.trim_ascii();
         let mut signals = Signals::of(normal);
         let answers_no = signals.read_answer(text);
@@ -238,7 +246,7 @@ impl Outcome {
             in_progress: short && has(Signal::InProgress),
             terminal: short && has(Signal::Terminal) && !has(Signal::InProgress),
         };
-        let result = Fingerprint::of_bytes(b"result", normal).short();
+        let result = hash.unwrap_or_else(|| Fingerprint::of_bytes(b"result", normal).short());
         Self { result, lines: hash_of_lines(text), class, facts }
     }
 }
@@ -262,7 +270,7 @@ pub(crate) const TERSE: usize = 12;
 /// Of a longer result this much of head and tail is read for signals.
 const EDGE: usize = 1_500;
 /// An error's line says what it is in its first part.
-const LINE: usize = 240;
+pub(crate) const SCANNED: usize = 240;
 
 /// So long is what tells of a thing that passes: it may stand across the end of a line's first part.
 const WORD: usize = 40;
@@ -427,7 +435,8 @@ impl<'a> Signals<'a> {
             }
             let start = line.as_ptr().addr() - stretch.as_ptr().addr();
             let may_tell = stems.as_mut().is_none_or(|stems| stems.stand_in(start, start + line.len()));
-            let signals = if may_tell { matching(&line[..line.len().min(LINE)]) } else { 0 };
+            let says = if first { without_label(line) } else { line };
+            let signals = if may_tell { matching(&says[..says.len().min(SCANNED)]) } else { 0 };
             self.found |= signals;
             let fine = signals & bit(Signal::Fine) != 0;
             let error = signals & bit(Signal::Error) != 0 && !fine;
@@ -442,7 +451,8 @@ impl<'a> Signals<'a> {
                 self.is_error = error;
                 self.error_first |= first;
             }
-            first = false;
+            // A tag, or a heading that says what follows, is not what the tool says first.
+            first &= signals == 0 && is_heading(line);
         }
         if self.found & bit(Signal::Traceback) != 0 && !from_start {
             self.error_first = true;
@@ -452,8 +462,8 @@ impl<'a> Signals<'a> {
     /// Reads what stands far behind in the lines of a short result. An error says what it is at once; of the fields of an
     /// object the last one may be the one that is still under way.
     fn read_on(&mut self, normal: &[u8]) {
-        for line in lines(normal).map(<[u8]>::trim_ascii).filter(|line| line.len() > LINE) {
-            self.found |= matching(&line[LINE - WORD..]) & PASSING;
+        for line in lines(normal).map(<[u8]>::trim_ascii).filter(|line| line.len() > SCANNED) {
+            self.found |= matching(&line[SCANNED - WORD..]) & PASSING;
         }
     }
 
@@ -462,7 +472,7 @@ impl<'a> Signals<'a> {
     fn read_answer(&mut self, text: &'a [u8]) -> bool {
         let Some(Answer { failed: true, words }) = Answer::of(text) else { return false };
         let Some(words) = words else { return true };
-        let said = matching(&words[..words.len().min(LINE)]);
+        let said = matching(&words[..words.len().min(SCANNED)]);
         let says = |signal| said & bit(signal) != 0;
         if says(Signal::Nothing) || (says(Signal::Bare) && !says(Signal::Missing)) {
             return false;
@@ -475,6 +485,25 @@ impl<'a> Signals<'a> {
     const fn has(&self, signal: Signal) -> bool {
         self.found & bit(signal) != 0
     }
+}
+
+/// Whether a line of a result says how the call went.
+pub(crate) fn tells_how_it_went(line: &[u8]) -> bool {
+    const TELLING: u32 = bit(Signal::ExitZero)
+        | bit(Signal::ExitNonZero)
+        | bit(Signal::Traceback)
+        | bit(Signal::Error)
+        | bit(Signal::ErrorStart)
+        | bit(Signal::Complaint)
+        | bit(Signal::Missing)
+        | bit(Signal::Transient)
+        | bit(Signal::Environmental)
+        | bit(Signal::Nothing)
+        | bit(Signal::Bare)
+        | bit(Signal::UnknownTool)
+        | bit(Signal::Prevented)
+        | bit(Signal::PutAside);
+    matching(line) & TELLING != 0
 }
 
 const fn bit(signal: Signal) -> u32 {
@@ -519,14 +548,14 @@ fn hash_of_lines(text: &[u8]) -> u64 {
     let mut start = 0;
     let mut sum = 0_u64;
     for end in memchr::memchr_iter(b'\n', text) {
-        sum = sum.wrapping_add(spread(hash_bytes(&text[start..end])));
+        sum = sum.wrapping_add(hash_of_a_line(hash_bytes(&text[start..end])));
         start = end + 1;
     }
-    if start == 0 { 0 } else { sum.wrapping_add(spread(hash_bytes(&text[start..]))) }
+    if start == 0 { 0 } else { sum.wrapping_add(hash_of_a_line(hash_bytes(&text[start..]))) }
 }
 
-/// Mixes a hash, so that sums of several are as good as each.
-const fn spread(hash: u64) -> u64 {
+/// What a line adds to that sum: its own hash, mixed so that the sum of several is as good as each.
+pub(crate) const fn hash_of_a_line(hash: u64) -> u64 {
     let mixed = (hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed ^ mixed >> 32
 }

@@ -7,6 +7,7 @@ mod carried;
 mod chant;
 mod churn;
 mod cycle;
+mod frame;
 mod label;
 mod message;
 mod monologue;
@@ -29,8 +30,9 @@ use crate::finding::{Finding, Kind, Severity};
 use crate::fingerprint::{Fingerprint, with_call};
 use crate::outcome::Outcome;
 use crate::step::Step;
+use frame::{Edges, Frame};
 use print::{Form, Print};
-use rules::Rules;
+use rules::{Rules, what_counts};
 use sighting::{Rule, Sighting};
 use window::Window;
 
@@ -54,6 +56,8 @@ use window::Window;
 pub struct Redundancy {
     rules: Arc<Rules>,
     window: Window,
+    /// What stands around every result.
+    frame: Frame,
     /// Index of the next step.
     next: usize,
     /// The last round that was seen, counted by ourselves: steps without a round have one too.
@@ -79,6 +83,7 @@ impl Redundancy {
         Self {
             rules,
             window: Window::default(),
+            frame: Frame::default(),
             next: 0,
             round: 0,
             named_round: None,
@@ -94,17 +99,36 @@ impl Redundancy {
     /// [`end_round`](Self::end_round) says so); a step without a round is one of its own. A round number that was seen
     /// before rolls back to it, since the provider plays it again.
     pub fn observe(&mut self, step: &Step<'_>) -> Vec<Finding> {
-        let outcome = self.read(step);
-        self.observe_read(step, outcome)
+        // All of a round is read by what the rounds before it have taught.
+        if !self.goes_on(step) {
+            self.frame.learn(&mut self.window);
+        }
+        let (outcome, edges) = self.read_with_edges(step);
+        self.take_in(step, outcome, &edges)
     }
 
     /// Reads a step's result: the part of the work that grows with its length, which may be done elsewhere.
     pub fn read(&self, step: &Step<'_>) -> Outcome {
-        Outcome::read(step, self.rules.normaliser(step.tool))
+        self.read_with_edges(step).0
     }
 
     /// [`observe`](Self::observe) with the result already read.
     pub fn observe_read(&mut self, step: &Step<'_>, outcome: Outcome) -> Vec<Finding> {
+        self.take_in(step, outcome, &Edges::default())
+    }
+
+    fn read_with_edges(&self, step: &Step<'_>) -> (Outcome, Edges) {
+        let mut edges = Edges::default();
+        let outcome = Outcome::read(step, self.rules.normaliser(step.tool), |normal| {
+            if step.tool.is_some() {
+                edges = self.frame.take_off(normal);
+            }
+            edges.are_lines().then(|| self.frame.result_of(&edges))
+        });
+        (outcome, edges)
+    }
+
+    fn take_in(&mut self, step: &Step<'_>, outcome: Outcome, edges: &Edges) -> Vec<Finding> {
         let index = self.next;
         self.next += 1;
         let mut findings = Vec::new();
@@ -129,6 +153,7 @@ impl Redundancy {
             Form::Compaction => self.window.start_afresh(index),
             Form::Call | Form::Text => {
                 print.words = self.window.vocabulary.keep(&words);
+                self.frame.note(&print, edges);
                 if print.form == Form::Text {
                     print.answers = self.window.says_to(print.speaker);
                 }
@@ -153,19 +178,20 @@ impl Redundancy {
 
     /// What is known of a call before it is made: whether it would be one more redundant repeat.
     pub fn foresee(&self, tool: &str, args: Option<&str>) -> Option<Foresight> {
-        let loop_key = self.rules.profile(tool).map_or(&[][..], |profile| &profile.loop_key);
-        self.foresee_call(&with_call(tool, args, loop_key, |call, _| call))
+        let keep = what_counts(self.rules.profile(tool));
+        self.foresee_call(&with_call(tool, args, keep, |call, _| call))
     }
 
-    /// [`foresee`](Self::foresee) with the call's fingerprint at hand: a tool without a loop key needs no other.
+    /// [`foresee`](Self::foresee) with the fingerprint of the call at hand, which is the one that counts where the call says
+    /// nothing about itself and its tool has no loop key.
     pub(crate) fn foresee_known(
         &self,
         tool: &str,
         args: Option<&str>,
-        call: &Fingerprint,
+        (call, has_remarks): (&Fingerprint, bool),
     ) -> Option<Foresight> {
         let keyed = self.rules.profile(tool).is_some_and(|profile| !profile.loop_key.is_empty());
-        if keyed { self.foresee(tool, args) } else { self.foresee_call(call) }
+        if keyed || has_remarks { self.foresee(tool, args) } else { self.foresee_call(call) }
     }
 
     fn foresee_call(&self, call: &Fingerprint) -> Option<Foresight> {
@@ -216,6 +242,7 @@ impl Redundancy {
     /// Forgets everything, as for a new session.
     pub fn reset(&mut self) {
         self.window.clear();
+        self.frame.clear();
         self.acted = false;
         self.seen.clear();
         self.told = None;
@@ -243,11 +270,16 @@ impl Redundancy {
 
     /// How many bytes it holds, itself included.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.window.bytes()
+        size_of::<Self>() + self.window.bytes() + self.frame.bytes()
+    }
+
+    /// Whether a step belongs to the round that is under way.
+    fn goes_on(&self, step: &Step<'_>) -> bool {
+        self.acted && step.round.is_some() && step.round == self.named_round
     }
 
     fn enter_round(&mut self, step: &Step<'_>, findings: &mut Vec<Finding>) {
-        if self.acted && step.round.is_some() && step.round == self.named_round {
+        if self.goes_on(step) {
             return;
         }
         self.close_round(findings);
@@ -328,6 +360,7 @@ impl Redundancy {
             return;
         }
         self.window.settle_last_round();
+        self.frame.learn(&mut self.window);
         let mut seen = std::mem::take(&mut self.seen);
         // What an agent says beside a call is no answer without one.
         if self.window.called_in_last_round() {

@@ -6,6 +6,7 @@
 mod wrapped;
 
 use crate::config::Effect;
+use crate::words::hash_bytes;
 use wrapped::handed_over;
 
 /// What a command line does.
@@ -17,6 +18,8 @@ pub(crate) struct CommandFacts {
     pub(crate) moves: bool,
     /// It runs tests or a checker, which read the whole project.
     pub(crate) broad: bool,
+    /// The programs that it runs, as a hash, whatever they are given; 0 when it runs none.
+    pub(crate) programs: u32,
 }
 
 /// Reads a command line.
@@ -32,8 +35,11 @@ pub(crate) fn read_command(mut command: &[u8]) -> CommandFacts {
         match command[at] {
             b'\n' | b';' | b'|' | b'&' => {
                 let newline = command[at] == b'\n';
+                let pipe = command[at] == b'|' && command.get(at + 1) != Some(&b'|');
                 at += 1;
                 summary.add(&std::mem::take(&mut segment));
+                // What stands behind a pipe only picks from what came before.
+                segment.picks = pipe;
                 if let Some(mark) = heredoc.take_if(|_| newline) {
                     at = behind_heredoc(command, at, mark);
                 }
@@ -73,6 +79,7 @@ struct Segment<'a> {
     len: usize,
     redirected: bool,
     in_place: bool,
+    picks: bool,
 }
 
 impl<'a> Segment<'a> {
@@ -245,11 +252,16 @@ struct Summary {
     staged: bool,
     ask: bool,
     unknown: bool,
+    programs: u32,
 }
 
 impl Summary {
     fn add(&mut self, segment: &Segment<'_>) {
-        match segment.effect() {
+        let verb = segment.effect();
+        if !segment.picks && !matches!(verb, Verb::Nothing | Verb::Move | Verb::Stage) {
+            self.programs = self.programs.rotate_left(5) ^ hash_bytes(verb_name(segment.words[0])) as u32;
+        }
+        match verb {
             Verb::Nothing => {}
             Verb::Read => self.read = true,
             Verb::Test => self.test = true,
@@ -280,7 +292,7 @@ impl Summary {
             None
         };
         let moves = self.moved && effect.is_none() && !unknown;
-        CommandFacts { effect, moves, broad: self.test || unknown }
+        CommandFacts { effect, moves, broad: self.test || unknown, programs: self.programs }
     }
 }
 

@@ -25,12 +25,13 @@ const BLOCK: usize = 64;
 const WORDS: &[&[u8; 3]] = &[
     b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun", // days
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec", b"Pid",
-    b"pid", b"Pro", b"pro", // process
+    b"pid", b"PGI", b"pgi", b"Pro", b"pro", // process
     b"dur", b"ela", b"lat", b"too", // duration, elapsed, latency, took
     b"Ste", b"ste", b"Tur", b"tur", b"Rou", b"rou", b"Att", b"att", b"Int", b"int", b"Tok",
     b"tok", // budgets
     b"Rem", b"rem", b"Cos", b"cos", // remaining, cost
     b"Req", b"req", b"Ray", b"Tra", b"tra", b"Spa", b"spa", b"Cor", b"cor", // names of requests
+    b"cal", b"cha", b"Chu", b"chu", // names of calls
     b"Usa", b"usa", b"Non", b"non", b"Eta", b"eta", // usage, nonces, tags
     b"Err", b"err", b"Fai", b"fai", b"Exc", b"exc", // errors
 ];

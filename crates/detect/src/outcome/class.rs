@@ -1,6 +1,6 @@
 //! What kind of error it is: the hash of what is left of its line without what names the particular case.
 
-use crate::outcome::LINE;
+use crate::outcome::SCANNED;
 use crate::outcome::report::counts_failures;
 use crate::words::{EMPTY, fnv1a, hash_bytes};
 
@@ -17,7 +17,7 @@ pub(super) fn error_class(line: &[u8], asked: &[u8]) -> u64 {
     let mut last = 0;
     let mut folded = 0;
     let mut part_starts = true;
-    while let Some((byte, behind)) = rest.split_first().filter(|_| folded < LINE) {
+    while let Some((byte, behind)) = rest.split_first().filter(|_| folded < SCANNED) {
         folded += 1;
         let closing = match byte {
             // An apostrophe inside of a word opens no quotation.

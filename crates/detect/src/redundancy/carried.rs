@@ -4,7 +4,7 @@ use crate::finding::{DetectorName, Finding, Kind};
 use crate::redundancy::message::prevented_by;
 use crate::redundancy::rules::RedundancyRules;
 use crate::redundancy::sighting::Rule;
-use crate::redundancy::{Redundancy, window::Window};
+use crate::redundancy::{Redundancy, frame::Frame, window::Window};
 use crate::saved::Saved;
 
 impl Redundancy {
@@ -23,9 +23,10 @@ impl Redundancy {
     /// assert_eq!(there.observe(&step), here.observe(&step));
     /// ```
     pub fn save(&self, out: &mut Vec<u8>) {
-        let Self { rules, window, next, round, named_round, acted, seen, told } = self;
+        let Self { rules, window, frame, next, round, named_round, acted, seen, told } = self;
         rules.mark().save(out);
         window.save(out);
+        frame.save(out);
         next.save(out);
         round.save(out);
         named_round.save(out);
@@ -44,6 +45,7 @@ impl RedundancyRules {
             return None;
         }
         detector.window = Window::load(from)?;
+        detector.frame = Frame::load(from)?;
         detector.next = usize::load(from)?;
         detector.round = u64::load(from)?;
         detector.named_round = Saved::load(from)?;

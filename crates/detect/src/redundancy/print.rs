@@ -6,7 +6,7 @@ use crate::effect::{CallFacts, steps_on};
 use crate::fingerprint::{Fingerprint, with_call};
 use crate::outcome::{Outcome, TERSE};
 use crate::redundancy::label::Label;
-use crate::redundancy::rules::Rules;
+use crate::redundancy::rules::{Rules, what_counts};
 use crate::redundancy::vocabulary::Kept;
 use crate::saved::{saved, saved_as_one_of};
 use crate::step::{Role, Status, Step};
@@ -200,9 +200,8 @@ impl Print {
             print.tool = hash_bytes(tool.as_bytes()) | 1;
             print.label = Label::of(tool);
             let profile = rules.profile(tool);
-            let loop_key = profile.map_or(&[][..], |profile| &profile.loop_key);
             let mut is_servers = false;
-            with_call(tool, step.args, loop_key, |call, canonical| {
+            with_call(tool, step.args, what_counts(profile), |call, canonical| {
                 print.call = call;
                 print.shape = hash_without_digits(canonical);
                 words = Words::of_args(canonical);

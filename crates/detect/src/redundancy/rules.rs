@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::canonical::Keep;
 use crate::config::{RedundancyConfig, ToolProfile, best_match};
 use crate::normalise::Normaliser;
 use crate::pattern::ToolPattern;
@@ -57,7 +58,7 @@ impl Rules {
             let normaliser = own.then(|| Normaliser::compile(&profile.ignore_result).ok()).flatten();
             (tools.clone(), Compiled { profile: profile.clone(), normaliser })
         };
-        let version = concat!(env!("CARGO_PKG_VERSION"), "/3");
+        let version = concat!(env!("CARGO_PKG_VERSION"), "/4");
         Arc::new(Self {
             mark: hash_bytes(format!("{version} {config:?}").as_bytes()),
             window: config.window() as usize,
@@ -83,5 +84,13 @@ impl Rules {
         tool.and_then(|tool| best_match(&self.tools, tool))
             .and_then(|(_, compiled)| compiled.normaliser.as_ref())
             .unwrap_or(Normaliser::built_in())
+    }
+}
+
+/// What of a tool's arguments tells one call from another: what is declared, else all that the call does.
+pub(super) fn what_counts(profile: Option<&ToolProfile>) -> Keep<'_> {
+    match profile {
+        Some(ToolProfile { loop_key, .. }) if !loop_key.is_empty() => Keep::Only(loop_key),
+        _ => Keep::Deeds,
     }
 }

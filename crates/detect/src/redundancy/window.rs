@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::outcome::Outcome;
 use crate::redundancy::print::{Form, Print};
 use crate::redundancy::vocabulary::Vocabulary;
 use crate::saved::saved;
@@ -155,6 +156,13 @@ impl Window {
     /// Whether these are the last steps, newest first.
     pub(super) fn ends_with(&self, newest_first: &[&Print]) -> bool {
         self.sequence().zip(newest_first).all(|(a, b)| a.index == b.index)
+    }
+
+    /// Reads the outcome of a step again, by what is known now.
+    pub(super) fn read_again(&mut self, index: usize, read: impl FnOnce(&mut Outcome)) {
+        if let Some(print) = self.prints.iter_mut().find(|print| print.index == index) {
+            read(&mut print.outcome);
+        }
     }
 
     /// From this step on, counts start anew.

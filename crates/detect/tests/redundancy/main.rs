@@ -1,12 +1,14 @@
 //! What the redundancy detector must see, and above all what it must not.
 
 mod answers;
+mod frames;
 mod inferred;
 mod kinds;
 mod monologues;
 mod names;
 mod properties;
 mod reasons;
+mod remarks;
 mod script;
 mod searches;
 mod strangers;

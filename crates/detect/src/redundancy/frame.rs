@@ -1,0 +1,433 @@
+//! What a harness puts around each result, told from what the tool brought.
+//!
+//! A counter of steps, the name of a call, how full the context is, a line that says that here is the output: they stand
+//! around every result, whatever was asked, and many change with each. No two results would ever be equal, and no
+//! failure would begin with its own words. There is no list of such lines, since each harness has its own: a line
+//! belongs to the frame when calls of several kinds were answered with it, and it either changed with every answer or
+//! never. What changes now and then (a folder, an open file, a score) tells what the calls have done, and is news.
+
+use crate::fingerprint::Fingerprint;
+use crate::outcome::{Outcome, SCANNED, hash_of_a_line, tells_how_it_went};
+use crate::redundancy::print::Print;
+use crate::redundancy::window::Window;
+use crate::saved::saved;
+use crate::words::{EMPTY, fnv1a, hash_bytes};
+
+/// So many lines at the start of a result may belong to the frame, and so many at its end.
+const HEAD: usize = 5;
+const TAIL: usize = 12;
+/// A longer line is what a tool brought.
+const LONGEST: usize = 200;
+/// So many kinds of calls must have been answered with a line: the progress of three jobs is told by one kind.
+const KINDS: usize = 3;
+/// And so many answers must have had it.
+const SIGHTINGS: u16 = 4;
+/// What changes with every answer may look the same by chance, once in so many times.
+const CHANGES_FOR_ONE: u16 = 8;
+/// So many lines are watched.
+const WATCHED: usize = 40;
+/// After so many answers without it, a line is watched no more; one of the frame may be missing for longer, where long
+/// results are cut.
+const MISSES: u8 = 2;
+const MISSES_OF_THE_FRAME: u8 = 8;
+/// A round with more calls than this teaches nothing.
+const MOST_IN_A_ROUND: usize = 8;
+/// So many of a session's first answers are kept by their lines, so that the frame can be taken off them when it is known.
+const FIRST: usize = 8;
+
+/// What is known of the lines around the results of one session.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Frame {
+    lines: Vec<Line>,
+    /// The answers of the round that is under way. They are learnt from together, so that their order never matters.
+    round: Vec<Answer>,
+    /// There were too many of them.
+    overflows: bool,
+    /// The first answers of the session, until there are enough of them.
+    first: Vec<Answer>,
+    /// How many answers there were.
+    answers: usize,
+}
+
+/// An answer to a call, as far as its lines are looked at.
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    /// The index of its step.
+    index: usize,
+    kind: u32,
+    call: u32,
+    edges: Edges,
+}
+
+/// A line that is watched.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    /// What it says, without what may change.
+    shape: u32,
+    /// What it said last, as a hash, and its number.
+    said: u64,
+    number: u32,
+    /// The kinds of calls that were answered with it, and the calls; 0 for a place that is free.
+    kinds: [u32; KINDS],
+    calls: [u32; KINDS],
+    sightings: u16,
+    changes: u16,
+    /// How often its number was one more than the last time, and how often one less.
+    counted: [u16; 2],
+    missed: u8,
+    /// It tells how a call went, which is no business of a frame.
+    tells: bool,
+}
+
+saved!(Frame { lines, round, overflows, first, answers });
+saved!(Answer { index, kind, call, edges });
+saved!(Line { shape, said, number, kinds, calls, sightings, changes, counted, missed, tells });
+
+/// The lines at both ends of a result.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Edges {
+    seen: [Seen; HEAD + TAIL],
+    count: usize,
+    /// The hash of what stands between them; 0 when nothing does.
+    between: u128,
+}
+
+/// A line at an end of a result; a shape of 0 is that of a line without words, which belongs to no frame.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    shape: u32,
+    said: u64,
+    number: u32,
+    tells: bool,
+}
+
+saved!(Edges { seen, count, between });
+saved!(Seen { shape, said, number, tells });
+
+impl Frame {
+    /// Takes the frame off a result, and gives the lines that stood at both ends of it. They are what it is compared by from
+    /// then on, where there are several: what stands between them is hashed once, and they can be left out later.
+    pub(super) fn take_off(&self, normal: &mut Vec<u8>) -> Edges {
+        let spans = Spans::of(normal);
+        let mut edges = Edges { between: spans.between(normal), ..Edges::default() };
+        for (start, end) in spans.iter() {
+            let line = &normal[start..end];
+            let mut seen = Seen::of(line);
+            let is_to_count = |known: &Line| !known.tells && known.sightings + 1 >= SIGHTINGS;
+            if self.known(seen.shape).is_some_and(is_to_count) {
+                seen.tells = tells_how_it_went(&line[..line.len().min(SCANNED)]);
+            }
+            edges.seen[edges.count] = seen;
+            edges.count += 1;
+        }
+        if self.leaves_something(&edges) {
+            for (at, (start, end)) in spans.iter().enumerate().rev() {
+                if self.has(&edges.seen[at]) {
+                    let end = if normal.get(end) == Some(&b'\n') { end + 1 } else { end };
+                    normal.drain(start..end);
+                }
+            }
+            let end = normal.trim_ascii_end().len();
+            normal.truncate(end);
+        }
+        edges
+    }
+
+    /// Notes the ends of an answer until its round is over.
+    pub(super) fn note(&mut self, print: &Print, edges: &Edges) {
+        if edges.count == 0 {
+            return;
+        }
+        let call = print.call.short() as u32 | 1;
+        let answer = Answer { index: print.index, kind: kind_of(print), call, edges: *edges };
+        if self.round.len() < MOST_IN_A_ROUND {
+            self.round.push(answer);
+        } else {
+            self.overflows = true;
+        }
+    }
+
+    /// Learns from the answers of a round. What is learnt is true of the first answers, too.
+    pub(super) fn learn(&mut self, window: &mut Window) {
+        if self.round.is_empty() {
+            return;
+        }
+        if !std::mem::take(&mut self.overflows) {
+            let round = std::mem::take(&mut self.round);
+            let mut is_wiser = false;
+            for line in &mut self.lines {
+                let was = line.is_of_the_frame();
+                line.see(&round);
+                is_wiser |= !was && line.is_of_the_frame();
+            }
+            self.lines.retain(|line| line.missed < line.patience());
+            for seen in round.iter().flat_map(|answer| answer.edges.seen()) {
+                if seen.shape != 0 && self.known(seen.shape).is_none() && self.lines.len() < WATCHED {
+                    self.lines.push(Line::new(seen.shape, &round));
+                }
+            }
+            self.round = round;
+            self.keep_the_first();
+            if is_wiser {
+                for answer in self.first.iter().filter(|answer| self.leaves_something(&answer.edges)) {
+                    window.read_again(answer.index, |outcome| self.take_off_later(&answer.edges, outcome));
+                }
+            }
+        }
+        // The room is kept, so that the next round asks for none.
+        self.round.clear();
+    }
+
+    /// Keeps the answers of this round, if it is among the first.
+    fn keep_the_first(&mut self) {
+        if self.answers < FIRST {
+            self.first.extend(&self.round);
+            self.answers += self.round.len();
+        } else if self.first.capacity() > 0 {
+            self.first = Vec::new();
+        }
+    }
+
+    /// Takes the frame off what was read before it was known.
+    fn take_off_later(&self, edges: &Edges, outcome: &mut Outcome) {
+        // One line is no frame around another, and where a debugger stands is told by more than its lines.
+        if outcome.lines == 0 {
+            return;
+        }
+        outcome.result = self.result_of(edges);
+        let gone = edges.seen().filter(|seen| self.has(seen)).map(|seen| hash_of_a_line(seen.said));
+        outcome.lines = gone.fold(outcome.lines, u64::wrapping_sub);
+    }
+
+    /// What a result without its frame is compared by: what stands between the lines at its ends, and those that are left.
+    pub(super) fn result_of(&self, edges: &Edges) -> u128 {
+        let takes_off = self.leaves_something(edges);
+        let left = edges.seen().filter(|seen| !(takes_off && self.has(seen)));
+        left.fold(edges.between, |hash, seen| {
+            (hash ^ u128::from(seen.said)).wrapping_mul(MIX).rotate_left(47)
+        })
+    }
+
+    /// Whether there is more to a result than its frame: an answer that is nothing but its lines is the answer.
+    fn leaves_something(&self, edges: &Edges) -> bool {
+        edges.between != 0 || edges.seen().any(|seen| !self.has(seen))
+    }
+
+    fn known(&self, shape: u32) -> Option<&Line> {
+        self.lines.iter().find(|line| line.shape == shape)
+    }
+
+    fn has(&self, seen: &Seen) -> bool {
+        seen.shape != 0 && !seen.tells && self.known(seen.shape).is_some_and(Line::is_of_the_frame)
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let answers = self.round.capacity() + self.first.capacity();
+        self.lines.capacity() * size_of::<Line>() + answers * size_of::<Answer>()
+    }
+}
+
+/// Spreads what a line says over the whole hash; an odd number without a pattern.
+const MIX: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
+
+impl Line {
+    fn new(shape: u32, round: &[Answer]) -> Self {
+        let mut line = Self {
+            shape,
+            said: 0,
+            number: 0,
+            kinds: [0; KINDS],
+            calls: [0; KINDS],
+            sightings: 0,
+            changes: 0,
+            counted: [0; 2],
+            missed: 0,
+            tells: false,
+        };
+        line.see(round);
+        line
+    }
+
+    /// Takes in whether the answers of a round have it.
+    fn see(&mut self, round: &[Answer]) {
+        let before = (self.sightings > 0).then_some(*self);
+        let (mut said, mut number) = (0, 0);
+        for answer in round {
+            let Some(seen) = answer.edges.seen().find(|seen| seen.shape == self.shape) else { continue };
+            note_one_more(&mut self.kinds, answer.kind);
+            note_one_more(&mut self.calls, answer.call);
+            self.tells |= seen.tells;
+            let is_other = before.is_some_and(|before| seen.said != before.said);
+            self.changes = self.changes.saturating_add(u16::from(is_other));
+            self.sightings = self.sightings.saturating_add(1);
+            // Of calls side by side, which one comes first is chance.
+            (said, number) = (said, number).max((seen.said, seen.number));
+        }
+        if said == 0 {
+            self.missed = self.missed.saturating_add(1);
+            return;
+        }
+        if let Some(before) = before {
+            self.counted[0] += u16::from(before.number.checked_add(1) == Some(number));
+            self.counted[1] += u16::from(number.checked_add(1) == Some(before.number));
+        }
+        (self.said, self.number, self.missed) = (said, number, 0);
+    }
+
+    /// Whether it stands around answers to calls of several kinds, or counts them.
+    fn is_established(&self) -> bool {
+        let last = KINDS - 1;
+        let counts = || self.counted.contains(&(self.sightings - 1));
+        self.sightings >= SIGHTINGS && (self.kinds[last] != 0 || (self.calls[last] != 0 && counts()))
+    }
+
+    /// Whether it stands around every answer and says nothing about any.
+    fn is_of_the_frame(&self) -> bool {
+        let stays = self.sightings.saturating_sub(self.changes + 1);
+        let is_regular = self.changes == 0 || stays.saturating_mul(CHANGES_FOR_ONE) <= self.changes;
+        !self.tells && is_regular && self.is_established()
+    }
+
+    fn patience(&self) -> u8 {
+        if self.is_established() { MISSES_OF_THE_FRAME } else { MISSES }
+    }
+}
+
+/// Notes something among a few, unless it stands there or they are full.
+fn note_one_more(known: &mut [u32; KINDS], new: u32) {
+    if !known.contains(&new)
+        && let Some(free) = known.iter_mut().find(|known| **known == 0)
+    {
+        *free = new;
+    }
+}
+
+impl Edges {
+    fn seen(&self) -> impl Iterator<Item = &Seen> {
+        self.seen[..self.count].iter()
+    }
+
+    /// Whether there are several.
+    pub(super) const fn are_lines(&self) -> bool {
+        self.count > 1
+    }
+}
+
+impl Seen {
+    fn of(line: &[u8]) -> Self {
+        let Shape { hash, number } = if line.len() > LONGEST { Shape::default() } else { Shape::of(line) };
+        Self { shape: hash, said: hash_bytes(line), number, tells: false }
+    }
+}
+
+/// Where the lines at both ends of a text stand, those of white space left out.
+struct Spans {
+    lines: [(usize, usize); HEAD + TAIL],
+    count: usize,
+    /// What stands between those of the head and those of the tail.
+    between: (usize, usize),
+}
+
+impl Spans {
+    fn of(text: &[u8]) -> Self {
+        let mut spans = Self { lines: [(0, 0); HEAD + TAIL], count: 0, between: (0, 0) };
+        let mut from = 0;
+        while from < text.len() && spans.count < HEAD {
+            let end = memchr::memchr(b'\n', &text[from..]).map_or(text.len(), |at| from + at);
+            spans.add(text, from, end);
+            from = end + 1;
+        }
+        let head = spans.count;
+        let mut until = text.len();
+        while from < until {
+            if spans.count == head + TAIL {
+                spans.between = (from, until);
+                break;
+            }
+            let start = memchr::memrchr(b'\n', &text[from..until]).map_or(from, |at| from + at + 1);
+            spans.add(text, start, until);
+            until = start.saturating_sub(1);
+        }
+        spans.lines[head..spans.count].reverse();
+        spans
+    }
+
+    fn add(&mut self, text: &[u8], start: usize, end: usize) {
+        if !text[start..end].trim_ascii().is_empty() {
+            self.lines[self.count] = (start, end);
+            self.count += 1;
+        }
+    }
+
+    fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, usize)> + ExactSizeIterator {
+        self.lines[..self.count].iter().copied()
+    }
+
+    /// The hash of what stands between them; 0 when nothing does.
+    fn between(&self, text: &[u8]) -> u128 {
+        match &text[self.between.0..self.between.1] {
+            [] => 0,
+            between => Fingerprint::of_bytes(b"result", between).short(),
+        }
+    }
+}
+
+/// What a line says, numbers and made-up names aside: each run of letters and digits with a digit in it counts as one
+/// and the same.
+#[derive(Default)]
+struct Shape {
+    /// 0 when there are no words.
+    hash: u32,
+    /// The first number.
+    number: u32,
+}
+
+impl Shape {
+    fn of(line: &[u8]) -> Self {
+        let (mut hash, mut letters, mut number) = (EMPTY, 0, 0);
+        let mut rest = line;
+        while let Some(first) = rest.first() {
+            let run = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii()).count();
+            if run == 0 {
+                hash = fnv1a(hash, *first);
+                rest = &rest[1..];
+                continue;
+            }
+            let (word, behind) = rest.split_at(run);
+            rest = behind;
+            if word.iter().any(u8::is_ascii_digit) {
+                hash = fnv1a(hash, b'0');
+                if number == 0 {
+                    number = std::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).unwrap_or(0);
+                }
+                // `12,731`, `9,731` and `0.3` are a number each.
+                while let [b',' | b'.' | b':', digit, ..] = rest
+                    && digit.is_ascii_digit()
+                {
+                    rest = &rest[1..];
+                    rest = &rest[rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count()..];
+                }
+            } else {
+                letters += run;
+                hash = word.iter().fold(hash, |hash, byte| fnv1a(hash, *byte));
+            }
+        }
+        let hash = if letters >= 2 { (hash ^ hash >> 32) as u32 | 1 } else { 0 };
+        Self { hash, number }
+    }
+}
+
+/// Calls of one kind do the same by the same tool, or run the same programs, whatever they are given.
+fn kind_of(print: &Print) -> u32 {
+    let does = &print.does;
+    let mut kind = print.tool ^ u64::from(does.programs);
+    for fact in [does.moves, does.notes, does.lists, does.broad, does.command, does.sends, does.bides] {
+        kind = fnv1a(kind, u8::from(fact));
+    }
+    kind = fnv1a(kind, does.effect.map_or(0, |effect| effect as u8 + 1));
+    (kind ^ kind >> 32) as u32 | 1
+}
