@@ -242,10 +242,7 @@ impl Writer {
     fn parts(&self, first: usize) -> Parts {
         let mut parts = Parts::default();
         for member in &self.members[first..] {
-            let name = &self.out[member.start + 1..member.key_end - 1];
-            // Behind the key and its colon; an empty text says nothing.
-            let value = &self.out[member.key_end + 1..];
-            parts.add(Part::of(name), value.starts_with(b"\"") && value.get(1) != Some(&b'"'));
+            parts.add(Part::of(&self.out[member.start + 1..member.key_end - 1]));
         }
         parts
     }

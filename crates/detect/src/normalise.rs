@@ -83,8 +83,12 @@ const RULES: &[Rule] = &[
         b"<request>",
     ),
     // Names of calls, as the providers' APIs and the harnesses above them draw them.
-    rule(r"\b(?:call|toolu|chatcmpl)[_-][A-Za-z0-9]*[0-9][A-Za-z0-9_-]*", b"<call>"),
-    rule(r"\b[Cc]hunk[ _-]?[Ii][Dd]: ?[0-9A-Za-z]{4,32}\b", b"<call>"),
+    // They are long, and of letters and digits: a call with a number is something that is counted.
+    rule(
+        r"\b(?:call|toolu|chatcmpl)[_-](?:[A-Za-z]{1,16}[0-9]|[0-9]{1,16}[A-Za-z])[A-Za-z0-9]{3,}[A-Za-z0-9_-]*",
+        b"<call>",
+    ),
+    rule(r"\b[Cc]hunk ID: [0-9a-f]{0,8}(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{2,32}\b", b"<call>"),
     // A weak tag covers what is folded here too; what it changes for in earnest stands beside it.
     rule(r#"\b[Ee][Tt]ag\\*"? ?[=:] ?\\*"?W/\\*"[^"\\\s]+\\*""#, b"<etag>"),
     rule(r#"\b(?:[Pp][Gg]?[Ii][Dd]|[Pp]rocess [Ii][Dd])(?:\\*"? ?[=:#] ?| )\d+\b"#, b"<pid>"),

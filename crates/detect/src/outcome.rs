@@ -6,6 +6,7 @@
 mod answer;
 mod class;
 mod heading;
+mod lines;
 mod record;
 mod report;
 mod stems;
@@ -22,12 +23,14 @@ use crate::normalise::Normaliser;
 use crate::outcome::answer::Answer;
 use crate::outcome::class::error_class;
 use crate::outcome::heading::{is_heading, without_label};
+pub(crate) use crate::outcome::lines::{hash_of_a_line, hash_of_lines};
+use crate::outcome::lines::{last_line, lines};
 use crate::outcome::record::is_record;
 use crate::outcome::report::tallies;
 use crate::outcome::stems::Stems;
 use crate::saved::saved;
 use crate::step::{Status, Step};
-use crate::words::{EMPTY, hash_bytes};
+use crate::words::EMPTY;
 
 /// The outcome of a call, reduced to what detectors keep: hashes and a few facts, never the text.
 ///
@@ -95,6 +98,19 @@ pub(crate) struct Facts {
     pub(crate) in_progress: bool,
     /// What was asked about has ended.
     pub(crate) terminal: bool,
+    /// A line that changes with every answer was taken off it.
+    pub(crate) trimmed: bool,
+}
+
+/// How a result is compared with others, by whoever knows what stands around it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Compared {
+    /// Its hash and that of its lines, where they are not those of the text as it is read.
+    pub(crate) hashes: Option<(u128, u64)>,
+    /// So many lines at its start are no words of the tool.
+    pub(crate) headings: usize,
+    /// Something was taken off.
+    pub(crate) trimmed: bool,
 }
 
 saved!(Outcome { result, lines, class, facts });
@@ -116,6 +132,7 @@ saved!(Facts {
     put_aside,
     in_progress,
     terminal,
+    trimmed,
 });
 
 impl Outcome {
@@ -127,7 +144,9 @@ impl Outcome {
     /// assert!(!Outcome::of("3 files changed").failed());
     /// ```
     pub fn of(result: &str) -> Self {
-        Self::read(&Step { result: Some(result), ..Step::default() }, Normaliser::built_in(), |_| None)
+        Self::read(&Step { result: Some(result), ..Step::default() }, Normaliser::built_in(), |_| {
+            Compared::default()
+        })
     }
 
     /// Whether the result says that the call failed.
@@ -167,14 +186,14 @@ impl Outcome {
     pub(crate) fn read(
         step: &Step<'_>,
         normaliser: &Normaliser,
-        take_off: impl FnOnce(&mut Vec<u8>) -> Option<u128>,
+        take_off: impl FnOnce(&mut Vec<u8>) -> Compared,
     ) -> Self {
         match step.result {
             Some(result) => SCRATCH.with(|cell| match cell.try_borrow_mut() {
                 Ok(mut normal) => {
                     normaliser.normalise(result, &mut normal);
-                    let hash = take_off(&mut normal);
-                    Self::of_normal(&normal, hash, step.status, step.args.unwrap_or_default())
+                    let compared = take_off(&mut normal);
+                    Self::of_normal(&normal, compared, step.status, step.args.unwrap_or_default())
                 }
                 Err(_) => Self::default(),
             }),
@@ -195,9 +214,9 @@ impl Outcome {
         }
     }
 
-    fn of_normal(normal: &[u8], hash: Option<u128>, status: Option<Status>, asked: &str) -> Self {
+    fn of_normal(normal: &[u8], compared: Compared, status: Option<Status>, asked: &str) -> Self {
         let text = normal.trim_ascii();
-        let mut signals = Signals::of(normal);
+        let mut signals = Signals::of(normal, compared.headings);
         let answers_no = signals.read_answer(text);
         let has = |signal| signals.has(signal);
         let short = text.len() <= SHORT;
@@ -245,9 +264,11 @@ impl Outcome {
             put_aside: has(Signal::PutAside),
             in_progress: short && has(Signal::InProgress),
             terminal: short && has(Signal::Terminal) && !has(Signal::InProgress),
+            trimmed: compared.trimmed,
         };
-        let result = hash.unwrap_or_else(|| Fingerprint::of_bytes(b"result", normal).short());
-        Self { result, lines: hash_of_lines(text), class, facts }
+        let as_it_is = || (Fingerprint::of_bytes(b"result", normal).short(), hash_of_lines(text));
+        let (result, lines) = compared.hashes.unwrap_or_else(as_it_is);
+        Self { result, lines, class, facts }
     }
 }
 
@@ -405,29 +426,29 @@ struct Signals<'a> {
 }
 
 impl<'a> Signals<'a> {
-    fn of(normal: &'a [u8]) -> Self {
+    fn of(normal: &'a [u8], headings: usize) -> Self {
         let mut signals =
             Self { found: 0, error_line: None, is_error: false, error_first: false, says_error_first: false };
         // In a long result only what tells of a failure counts.
         let is_short = normal.trim_ascii().len() <= SHORT;
         let stems = |stretch| if is_short { None } else { Stems::of(stretch) };
         if normal.len() <= 2 * EDGE {
-            signals.read(normal, stems(normal), true);
+            signals.read(normal, stems(normal), Some(headings));
             if is_short {
                 signals.read_on(normal);
             }
         } else {
             let (head, tail) = (&normal[..EDGE], &normal[normal.len() - EDGE..]);
-            signals.read(head, stems(head), true);
-            signals.read(tail, stems(tail), false);
+            signals.read(head, stems(head), Some(headings));
+            signals.read(tail, stems(tail), None);
         }
         signals
     }
 
     /// Reads one stretch of the result line by line; the stretch's last error line wins. With `stems`, lines without
     /// any are left out.
-    fn read(&mut self, stretch: &'a [u8], mut stems: Option<Stems>, from_start: bool) {
-        let mut first = from_start;
+    fn read(&mut self, stretch: &'a [u8], mut stems: Option<Stems>, start: Option<usize>) {
+        let (mut first, mut headings) = (start.is_some(), start.unwrap_or(0));
         for line in lines(stretch) {
             let line = line.trim_ascii();
             if line.is_empty() {
@@ -452,9 +473,10 @@ impl<'a> Signals<'a> {
                 self.error_first |= first;
             }
             // A tag, or a heading that says what follows, is not what the tool says first.
-            first &= signals == 0 && is_heading(line);
+            first &= headings > 0 || (signals == 0 && is_heading(line));
+            headings = headings.saturating_sub(1);
         }
-        if self.found & bit(Signal::Traceback) != 0 && !from_start {
+        if self.found & bit(Signal::Traceback) != 0 && start.is_none() {
             self.error_first = true;
         }
     }
@@ -487,8 +509,8 @@ impl<'a> Signals<'a> {
     }
 }
 
-/// Whether a line of a result says how the call went.
-pub(crate) fn tells_how_it_went(line: &[u8]) -> bool {
+/// Whether a line of a result says how the call went, or how far what it asks about has come.
+pub(crate) fn tells_of_the_call(line: &[u8]) -> bool {
     const TELLING: u32 = bit(Signal::ExitZero)
         | bit(Signal::ExitNonZero)
         | bit(Signal::Traceback)
@@ -502,7 +524,9 @@ pub(crate) fn tells_how_it_went(line: &[u8]) -> bool {
         | bit(Signal::Bare)
         | bit(Signal::UnknownTool)
         | bit(Signal::Prevented)
-        | bit(Signal::PutAside);
+        | bit(Signal::PutAside)
+        | bit(Signal::InProgress)
+        | bit(Signal::Terminal);
     matching(line) & TELLING != 0
 }
 
@@ -541,51 +565,6 @@ fn matching(line: &[u8]) -> u32 {
         patterns.which_overlapping_matches_with(cache, &input, found);
         found.iter().fold(0, |bits, pattern| bits | bit(SIGNALS[pattern.as_usize()].0))
     })
-}
-
-/// The sum of the hashes of all lines; 0 for a single line, whose order cannot change.
-fn hash_of_lines(text: &[u8]) -> u64 {
-    let mut start = 0;
-    let mut sum = 0_u64;
-    for end in memchr::memchr_iter(b'\n', text) {
-        sum = sum.wrapping_add(hash_of_a_line(hash_bytes(&text[start..end])));
-        start = end + 1;
-    }
-    if start == 0 { 0 } else { sum.wrapping_add(hash_of_a_line(hash_bytes(&text[start..]))) }
-}
-
-/// What a line adds to that sum: its own hash, mixed so that the sum of several is as good as each.
-pub(crate) const fn hash_of_a_line(hash: u64) -> u64 {
-    let mixed = (hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed ^ mixed >> 32
-}
-
-/// Lines of a text; the two characters `\n` inside of JSON strings end a line too.
-fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let mut from = 0;
-        loop {
-            let Some(at) = memchr::memchr2(b'\n', b'\\', &text[from..]).map(|at| from + at) else {
-                rest = None;
-                return Some(text);
-            };
-            if text[at] == b'\n' {
-                rest = Some(&text[at + 1..]);
-                return Some(&text[..at]);
-            }
-            if text.get(at + 1) == Some(&b'n') {
-                rest = Some(&text[at + 2..]);
-                return Some(&text[..at]);
-            }
-            from = (at + 2).min(text.len());
-        }
-    })
-}
-
-fn last_line(text: &[u8]) -> &[u8] {
-    lines(text).filter(|line| !line.trim_ascii().is_empty()).last().unwrap_or_default()
 }
 
 #[cfg(test)]

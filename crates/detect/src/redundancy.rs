@@ -28,7 +28,7 @@ pub use rules::RedundancyRules;
 use crate::config::{Effect, RedundancyConfig};
 use crate::finding::{Finding, Kind, Severity};
 use crate::fingerprint::{Fingerprint, with_call};
-use crate::outcome::Outcome;
+use crate::outcome::{Compared, Outcome};
 use crate::step::Step;
 use frame::{Edges, Frame};
 use print::{Form, Print};
@@ -120,10 +120,11 @@ impl Redundancy {
     fn read_with_edges(&self, step: &Step<'_>) -> (Outcome, Edges) {
         let mut edges = Edges::default();
         let outcome = Outcome::read(step, self.rules.normaliser(step.tool), |normal| {
+            let mut compared = Compared::default();
             if step.tool.is_some() {
-                edges = self.frame.take_off(normal);
+                (edges, compared) = self.frame.take_off(normal);
             }
-            edges.are_lines().then(|| self.frame.result_of(&edges))
+            compared
         });
         (outcome, edges)
     }
@@ -337,6 +338,9 @@ impl Redundancy {
             ];
             best = Sighting::strongest(best.into_iter().chain(near.into_iter().flatten()));
         }
+        if let Some(best) = best.as_mut().filter(|_| print.outcome.facts.trimmed) {
+            repeat::seen_within_a_frame(best, print);
+        }
         print.talks = best
             .as_ref()
             .is_some_and(|best| best.rule.kind == Kind::Monologue && best.severity == Severity::Loop);
@@ -345,7 +349,12 @@ impl Redundancy {
 
     /// The cycle that the last steps are.
     fn cycle(&self) -> Option<Finding> {
-        let cycle = cycle::cycle(&self.window)?;
+        let mut cycle = cycle::cycle(&self.window)?;
+        if let Some(print) =
+            self.window.sequence().take(cycle.period).find(|print| print.outcome.facts.trimmed)
+        {
+            repeat::seen_within_a_frame(&mut cycle, print);
+        }
         let last = cycle.evidence.last().copied().unwrap_or_default();
         let tools = cycle::tools(&self.window, cycle.period);
         Some(cycle.into_finding(&Step { tool: Some(&tools), ..Step::default() }, last))

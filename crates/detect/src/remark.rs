@@ -1,79 +1,31 @@
-//! What a call says about itself: fields in which the model explains what it is about to do, that name the call, or say
-//! how long to wait for it.
+//! What a call says about itself: fields in which the model explains what it is about to do, or that name the call.
 //!
 //! Many tools ask for them (`explanation`, `description`, `reason`, a call's id), and the model words them anew each time.
-//! Nothing is done by them, so two calls that differ in nothing else do the same.
+//! Nothing is done by them, so two calls that differ in nothing else do the same. The same names stand for what is wanted
+//! where nothing else says it, so each is a remark only beside what a call is done by or to.
 
 /// What a field of a call is to it, as far as its name tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// It says why, or names the call.
-    Remark,
-    /// A thought: in a tool that takes thoughts down it is what the call is about.
-    Thought,
-    /// It is a remark beside what the call is done by or to, and a content elsewhere: a ticket has a description, too.
-    Beside,
-    /// What it is done by or to: a command, code, a path, a place on a page.
+    /// It tells of the call as such: which one it is, in a few words for who looks on.
+    Label,
+    /// It says why. Where nothing says what the call is done by or to, it is the content: a verdict has its reasons.
+    Reason,
+    /// It says what a command is for, and elsewhere what is wanted: a ticket has a description, too.
+    BesideCommand,
+    /// It says in words which place on a page is meant.
+    BesideSpot,
+    /// A command line, a script.
+    Command,
+    /// A place on a page, by a name that a machine has given it.
+    Spot,
+    /// Something else that a call is done by or to: code, a path, a question.
     Target,
     /// Anything else.
     Deed,
 }
 
-/// Names in lower case and without underscores, since each maker writes them in another way.
-const NAMES: &[(&[u8], Part)] = &[
-    (b"explanation", Part::Remark),
-    (b"reason", Part::Remark),
-    (b"reasoning", Part::Remark),
-    (b"rationale", Part::Remark),
-    (b"justification", Part::Remark),
-    (b"purpose", Part::Remark),
-    (b"intent", Part::Remark),
-    (b"intention", Part::Remark),
-    (b"toolsummary", Part::Remark),
-    (b"toolaction", Part::Remark),
-    (b"callid", Part::Remark),
-    (b"toolcallid", Part::Remark),
-    (b"tooluseid", Part::Remark),
-    (b"idempotencykey", Part::Remark),
-    (b"securityrisk", Part::Remark),
-    (b"requiresapproval", Part::Remark),
-    (b"waitforprevioustools", Part::Remark),
-    (b"thought", Part::Thought),
-    (b"thoughts", Part::Thought),
-    (b"thinking", Part::Thought),
-    (b"description", Part::Beside),
-    (b"brief", Part::Beside),
-    (b"element", Part::Beside),
-    (b"timeout", Part::Beside),
-    (b"timeoutms", Part::Beside),
-    (b"timeoutsec", Part::Beside),
-    (b"timeoutsecs", Part::Beside),
-    (b"timeoutseconds", Part::Beside),
-    (b"maxoutputtokens", Part::Beside),
-    (b"yieldtimems", Part::Beside),
-    (b"command", Part::Target),
-    (b"commands", Part::Target),
-    (b"commandline", Part::Target),
-    (b"cmd", Part::Target),
-    (b"script", Part::Target),
-    (b"code", Part::Target),
-    (b"sql", Part::Target),
-    (b"query", Part::Target),
-    (b"keystrokes", Part::Target),
-    (b"path", Part::Target),
-    (b"filepath", Part::Target),
-    (b"file", Part::Target),
-    (b"filename", Part::Target),
-    (b"targetfile", Part::Target),
-    (b"absolutepath", Part::Target),
-    (b"pattern", Part::Target),
-    (b"regex", Part::Target),
-    (b"url", Part::Target),
-    (b"selector", Part::Target),
-    (b"ref", Part::Target),
-];
-
-/// The longest of them, with its underscores.
+/// The longest name, with its underscores.
 const LONGEST: usize = 24;
 
 impl Part {
@@ -88,8 +40,27 @@ impl Part {
             plain[length] = byte.to_ascii_lowercase();
             length += 1;
         }
-        let plain = &plain[..length];
-        NAMES.iter().find(|(known, _)| *known == plain).map_or(Self::Deed, |(_, part)| *part)
+        // Each maker writes them in another way, so they stand here in lower case and without underscores.
+        match &plain[..length] {
+            b"toolsummary"
+            | b"toolaction"
+            | b"toolcallid"
+            | b"tooluseid"
+            | b"securityrisk"
+            | b"requiresapproval"
+            | b"waitforprevioustools" => Self::Label,
+            b"explanation" | b"reason" | b"reasoning" | b"rationale" | b"justification" | b"thought"
+            | b"thoughts" | b"thinking" => Self::Reason,
+            b"description" | b"brief" | b"purpose" | b"intent" | b"intention" => Self::BesideCommand,
+            b"element" => Self::BesideSpot,
+            b"command" | b"commands" | b"commandline" | b"cmd" | b"script" | b"sql" | b"keystrokes" => {
+                Self::Command
+            }
+            b"ref" | b"selector" => Self::Spot,
+            b"code" | b"query" | b"path" | b"filepath" | b"file" | b"filename" | b"targetfile"
+            | b"absolutepath" | b"pattern" | b"regex" | b"url" => Self::Target,
+            _ => Self::Deed,
+        }
     }
 }
 
@@ -98,29 +69,32 @@ impl Part {
 #[expect(clippy::struct_excessive_bools, reason = "which parts there are, each for itself")]
 pub(crate) struct Parts {
     has_deed: bool,
-    /// Something that it is about is told in words: a path, a name, a question.
-    has_words: bool,
     has_target: bool,
+    has_command: bool,
+    has_spot: bool,
     has_remarks: bool,
 }
 
 impl Parts {
-    /// Takes a field in; `in_words` says whether its value is a text.
-    pub(crate) fn add(&mut self, part: Part, in_words: bool) {
-        let is_deed = matches!(part, Part::Deed | Part::Target);
+    /// Takes a field in.
+    pub(crate) fn add(&mut self, part: Part) {
+        let is_target = matches!(part, Part::Command | Part::Spot | Part::Target);
+        let is_deed = is_target || part == Part::Deed;
         self.has_deed |= is_deed;
-        self.has_words |= is_deed && in_words;
-        self.has_target |= part == Part::Target;
+        self.has_target |= is_target;
+        self.has_command |= part == Part::Command;
+        self.has_spot |= part == Part::Spot;
         self.has_remarks |= !is_deed;
     }
 
-    /// Whether a field is left out: only where something is left that the call does.
-    pub(crate) fn leave_out(self, part: Part) -> bool {
+    /// Whether a field is left out: only where what the call does is left.
+    pub(crate) const fn leave_out(self, part: Part) -> bool {
         match part {
-            Part::Remark => self.has_deed,
-            Part::Thought => self.has_words,
-            Part::Beside => self.has_target,
-            Part::Target | Part::Deed => false,
+            Part::Label => self.has_deed,
+            Part::Reason => self.has_target,
+            Part::BesideCommand => self.has_command,
+            Part::BesideSpot => self.has_spot,
+            Part::Command | Part::Spot | Part::Target | Part::Deed => false,
         }
     }
 

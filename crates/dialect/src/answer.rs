@@ -12,6 +12,7 @@ use std::borrow::Cow;
 
 use loopbreaker::Status;
 
+use crate::typed::typed_call;
 use crate::{Dialect, Event, Held, Usage};
 
 /// What an answer says.
@@ -44,6 +45,21 @@ pub struct Call {
     pub tool: String,
     /// The arguments as JSON text.
     pub args: String,
+}
+
+impl Answer {
+    /// The call that was typed in its words, where it has no other: what agents without an API for tools live by. Whether it is
+    /// run is told by the next request.
+    ///
+    /// ```
+    /// use loopbreaker_dialect::Answer;
+    /// let answer = Answer { text: "I look.\n```bash\nls\n```".to_owned(), ..Answer::default() };
+    /// assert_eq!(answer.typed().map(|call| call.args).as_deref(), Some(r#"{"command":"ls"}"#));
+    /// ```
+    pub fn typed(&self) -> Option<Call> {
+        let typed = typed_call(&self.text).filter(|_| self.calls.is_empty())?;
+        Some(Call { id: String::new(), tool: typed.tool, args: typed.args })
+    }
 }
 
 impl Call {

@@ -23,6 +23,8 @@ use std::collections::VecDeque;
 
 use loopbreaker::{Role, Status, Step, Timestamp};
 
+use crate::typed::{Typed, is_outcome, typed_call};
+
 /// Something that happens in a conversation.
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -137,6 +139,7 @@ pub enum Who<'a> {
 
 /// Turns events into steps: in order of the calls, each as soon as its result and those before it are known.
 ///
+/// A call that was typed in words and answered by the user's is a call like any other.
 /// A call whose result has not come when the next answer begins goes on without one, and so does the oldest when more
 /// than 64 are open or they hold more than 16 MiB. A result whose call is unknown is dropped: its step is gone.
 #[derive(Debug, Default)]
@@ -198,8 +201,10 @@ impl<'a> Conversation<'a> {
             }
             Event::Heard { text, time } => {
                 self.interrupted = true;
-                self.say_the_rest();
-                self.push(None, Held { who: Who::Outside, thought: Some(text), time, ..Held::default() });
+                if let Some(text) = self.answer_what_was_typed(text) {
+                    self.say_the_rest();
+                    self.push(None, Held { who: Who::Outside, thought: Some(text), time, ..Held::default() });
+                }
             }
             Event::Compacted { time } => {
                 self.finish(emit);
@@ -260,6 +265,22 @@ impl<'a> Conversation<'a> {
 
     fn take_said(&mut self) -> Option<Cow<'a, str>> {
         self.said.take().filter(|text| !text.trim_ascii().is_empty())
+    }
+
+    /// Takes words from outside as the outcome of the call that was typed right before, and gives them back when they are
+    /// none.
+    fn answer_what_was_typed(&mut self, text: Cow<'a, str>) -> Option<Cow<'a, str>> {
+        let said = self.said.as_deref().filter(|_| is_outcome(&text));
+        let Some(Typed { thought, tool, args }) = said.and_then(typed_call) else { return Some(text) };
+        let thought = match self.said.take() {
+            Some(Cow::Borrowed(said)) => Cow::Borrowed(&said[..thought]),
+            said => Cow::Owned(said.map(|said| said[..thought].to_owned()).unwrap_or_default()),
+        };
+        let thought =
+            Some(thought).filter(|thought| !thought.trim_ascii().is_empty()).or(self.reasoned.take());
+        let (tool, args) = (Some(tool.into()), Some(args.into()));
+        self.push_answered(None, Held { thought, tool, args, result: Some(text), ..Held::default() });
+        None
     }
 
     /// Words that no call followed are a step of their own.

@@ -50,6 +50,7 @@ mod request;
 mod rewrite;
 mod splice;
 mod stream;
+mod typed;
 mod usage;
 mod usage_filter;
 mod usage_request;

@@ -7,4 +7,5 @@ mod references;
 mod retries;
 mod tails;
 mod tenants;
+mod typed;
 mod way_out;

@@ -28,6 +28,13 @@ impl Chat {
         self
     }
 
+    /// A call that is typed in words, and its result in words of the user.
+    pub(crate) fn typed(mut self, words: &str, result: &str) -> Self {
+        self.messages.push(said("assistant", words));
+        self.messages.push(said("user", result));
+        self
+    }
+
     /// The same call with the same result, so often.
     pub(crate) fn again(self, times: usize) -> Self {
         (0..times).fold(self, |chat, _| chat.call("ls", "a.txt b.txt"))

@@ -1,15 +1,24 @@
 //! Words of a harness that only introduce what a tool said.
 
-/// So long is a line that only introduces the next one.
+/// So long is a label, or a tag.
 const LONGEST: usize = 60;
 
 /// What a harness writes before an answer, on the same line.
 const LABELS: &[&str] =
-    &["observation", "output", "result", "response", "tool output", "tool result", "tool response"];
+    &["observation", "output", "result", "response", "tool output", "tool result", "tool response", "stdout"];
 
-/// Whether a line only introduces the next one: `<output>`, `Observation:`.
+/// Whether a line only introduces the next one: `<output>`, `Observation:`. A heading of any other name is the tool's own, and
+/// what follows it need not be how the call went.
 pub(super) fn is_heading(line: &[u8]) -> bool {
-    line.len() <= LONGEST && matches!(line, [b'<', .., b'>'] | [.., b':'])
+    let name = match line {
+        [b'<', name @ .., b'>'] | [name @ .., b':'] if line.len() <= LONGEST => name,
+        _ => return false,
+    };
+    let is_as = |label: &str| {
+        let plain = |byte: u8| if matches!(byte, b'_' | b'-') { b' ' } else { byte.to_ascii_lowercase() };
+        name.iter().map(|byte| plain(*byte)).eq(label.bytes())
+    };
+    LABELS.iter().any(|label| is_as(label))
 }
 
 /// A line without the label before it. No other word before a colon is one: `Warning: …` says something.
@@ -35,7 +44,10 @@ mod tests {
             assert_eq!(without_label(line.as_bytes()), line.as_bytes());
         }
         assert!(is_heading(b"<output>") && is_heading(b"Observation:"));
-        assert!(!is_heading(b"<output> 3") && !is_heading(b"") && !is_heading(b":".repeat(61).as_slice()));
+        assert!(is_heading(b"<tool_response>") && is_heading(b"STDOUT:"));
+        for line in ["<output> 3", "", ":", "Issue details:", "<page>", "Observation"] {
+            assert!(!is_heading(line.as_bytes()), "{line}");
+        }
     }
 
     #[test]
@@ -45,7 +57,7 @@ mod tests {
         for before in ["", "Observation: ", "Observation:\n", "<tool_response>\n", "Output:\n<stdout>\n"] {
             assert!(Outcome::of(&format!("{before}Error: the page is gone.\n{rest}")).failed(), "{before}");
         }
-        for before in ["It went well.\n", "Chapter one.\n"] {
+        for before in ["It went well.\n", "Chapter one.\n", "Issue details:\n", "<page>\n"] {
             assert!(!Outcome::of(&format!("{before}Error: the page is gone.\n{rest}")).failed(), "{before}");
         }
     }

@@ -1,4 +1,4 @@
-use super::Outcome;
+use super::{Compared, Outcome};
 use crate::normalise::Normaliser;
 use crate::step::{Status, Step};
 
@@ -7,7 +7,9 @@ fn read(result: &str) -> Outcome {
 }
 
 fn read_with(result: Option<&str>, status: Status) -> Outcome {
-    Outcome::read(&Step { result, status: Some(status), ..Step::default() }, Normaliser::built_in(), |_| None)
+    Outcome::read(&Step { result, status: Some(status), ..Step::default() }, Normaliser::built_in(), |_| {
+        Compared::default()
+    })
 }
 
 #[test]
@@ -145,7 +147,7 @@ fn an_error_class_folds_names_numbers_and_paths() {
 fn what_an_error_quotes_of_its_call_is_no_part_of_its_class() {
     let class = |asked: &str, answer: &str| {
         let step = Step::call("sql", asked).answered(answer, None);
-        Outcome::read(&step, Normaliser::built_in(), |_| None).class
+        Outcome::read(&step, Normaliser::built_in(), |_| Compared::default()).class
     };
     let rating = class(r#"{"query":"select rating from items"}"#, "Error: no such column: rating");
     assert_eq!(rating, class(r#"{"query":"select stars from items"}"#, "Error: no such column: stars"));
@@ -239,7 +241,7 @@ fn a_number_that_could_be_a_status_is_none() {
 fn a_bare_number_is_a_status_where_http_was_asked_for() {
     let asked = |args| {
         let step = Step { args: Some(args), result: Some("503\n"), ..Step::default() };
-        Outcome::read(&step, Normaliser::built_in(), |_| None).facts.transient
+        Outcome::read(&step, Normaliser::built_in(), |_| Compared::default()).facts.transient
     };
     assert!(asked(r#"{"command":"curl -s -o /dev/null -w '%{http_code}' localhost"}"#));
     assert!(!asked(r#"{"command":"grep -c GET access.log"}"#));

@@ -95,7 +95,7 @@ impl Saved for Finding {
 }
 
 /// The names of all rules.
-pub(super) const RULES: [&str; 34] = [
+pub(super) const RULES: [&str; 35] = [
     "aside_row",
     "alike_words",
     "announced_cycle",
@@ -110,6 +110,7 @@ pub(super) const RULES: [&str; 34] = [
     "failing_repeat",
     "failing_row",
     "few_words",
+    "framed",
     "final_poll",
     "move",
     "near_failing",

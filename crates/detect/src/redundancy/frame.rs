@@ -3,11 +3,15 @@
 //! A counter of steps, the name of a call, how full the context is, a line that says that here is the output: they stand
 //! around every result, whatever was asked, and many change with each. No two results would ever be equal, and no
 //! failure would begin with its own words. There is no list of such lines, since each harness has its own: a line
-//! belongs to the frame when calls of several kinds were answered with it, and it either changed with every answer or
-//! never. What changes now and then (a folder, an open file, a score) tells what the calls have done, and is news.
+//! belongs to the frame when calls of several kinds were answered with it, and it either changed with every answer, also
+//! where nothing can have changed, or never. What changes now and then (a folder, an open file, a score), or up and down
+//! (a price, a pose), tells of the world, and is news.
+//!
+//! What never changes hinders no comparison, so it stays, and only tells where the tool's own words begin.
 
+use crate::config::Effect;
 use crate::fingerprint::Fingerprint;
-use crate::outcome::{Outcome, SCANNED, hash_of_a_line, tells_how_it_went};
+use crate::outcome::{Compared, Outcome, SCANNED, hash_of_a_line, hash_of_lines, tells_of_the_call};
 use crate::redundancy::print::Print;
 use crate::redundancy::window::Window;
 use crate::saved::saved;
@@ -22,6 +26,8 @@ const LONGEST: usize = 200;
 const KINDS: usize = 3;
 /// And so many answers must have had it.
 const SIGHTINGS: u16 = 4;
+/// So many times it must have changed although nothing else can have.
+const IDLE_CHANGES: u16 = 2;
 /// What changes with every answer may look the same by chance, once in so many times.
 const CHANGES_FOR_ONE: u16 = 8;
 /// So many lines are watched.
@@ -56,6 +62,8 @@ struct Answer {
     index: usize,
     kind: u32,
     call: u32,
+    /// The call looked at something, or failed: nothing has changed by it.
+    looks: bool,
     edges: Edges,
 }
 
@@ -71,7 +79,11 @@ struct Line {
     kinds: [u32; KINDS],
     calls: [u32; KINDS],
     sightings: u16,
+    /// How often it said something else than the last time, and how often of that in answer to a mere look.
     changes: u16,
+    idle_changes: u16,
+    /// How often its number was larger than the last time, and how often smaller.
+    moved: [u16; 2],
     /// How often its number was one more than the last time, and how often one less.
     counted: [u16; 2],
     missed: u8,
@@ -80,8 +92,21 @@ struct Line {
 }
 
 saved!(Frame { lines, round, overflows, first, answers });
-saved!(Answer { index, kind, call, edges });
-saved!(Line { shape, said, number, kinds, calls, sightings, changes, counted, missed, tells });
+saved!(Answer { index, kind, call, looks, edges });
+saved!(Line {
+    shape,
+    said,
+    number,
+    kinds,
+    calls,
+    sightings,
+    changes,
+    idle_changes,
+    moved,
+    counted,
+    missed,
+    tells,
+});
 
 /// The lines at both ends of a result.
 #[derive(Debug, Clone, Copy, Default)]
@@ -105,9 +130,9 @@ saved!(Edges { seen, count, between });
 saved!(Seen { shape, said, number, tells });
 
 impl Frame {
-    /// Takes the frame off a result, and gives the lines that stood at both ends of it. They are what it is compared by from
-    /// then on, where there are several: what stands between them is hashed once, and they can be left out later.
-    pub(super) fn take_off(&self, normal: &mut Vec<u8>) -> Edges {
+    /// Takes off a result what of the frame changes, and gives the lines that stood at both ends of it, and what it is to be
+    /// compared by, where there are several: what stands between them is hashed once, and they can be left out later.
+    pub(super) fn take_off(&self, normal: &mut Vec<u8>) -> (Edges, Compared) {
         let spans = Spans::of(normal);
         let mut edges = Edges { between: spans.between(normal), ..Edges::default() };
         for (start, end) in spans.iter() {
@@ -115,22 +140,29 @@ impl Frame {
             let mut seen = Seen::of(line);
             let is_to_count = |known: &Line| !known.tells && known.sightings + 1 >= SIGHTINGS;
             if self.known(seen.shape).is_some_and(is_to_count) {
-                seen.tells = tells_how_it_went(&line[..line.len().min(SCANNED)]);
+                seen.tells = tells_of_the_call(&line[..line.len().min(SCANNED)]);
             }
             edges.seen[edges.count] = seen;
             edges.count += 1;
         }
+        let mut compared = Compared::default();
+        if edges.count > 1 {
+            compared.hashes = Some((self.result_of(&edges), self.lines_of(&edges, hash_of_lines(normal))));
+        }
         if self.leaves_something(&edges) {
             for (at, (start, end)) in spans.iter().enumerate().rev() {
-                if self.has(&edges.seen[at]) {
+                if self.changes(&edges.seen[at]) {
                     let end = if normal.get(end) == Some(&b'\n') { end + 1 } else { end };
                     normal.drain(start..end);
+                    compared.trimmed = true;
                 }
             }
             let end = normal.trim_ascii_end().len();
             normal.truncate(end);
+            let left = edges.seen().filter(|seen| !self.changes(seen));
+            compared.headings = left.take_while(|seen| self.stays(seen)).count();
         }
-        edges
+        (edges, compared)
     }
 
     /// Notes the ends of an answer until its round is over.
@@ -139,7 +171,9 @@ impl Frame {
             return;
         }
         let call = print.call.short() as u32 | 1;
-        let answer = Answer { index: print.index, kind: kind_of(print), call, edges: *edges };
+        let looks =
+            matches!(print.does.effect, Some(Effect::Read | Effect::Poll)) || print.outcome.facts.failed;
+        let answer = Answer { index: print.index, kind: kind_of(print), call, looks, edges: *edges };
         if self.round.len() < MOST_IN_A_ROUND {
             self.round.push(answer);
         } else {
@@ -156,9 +190,9 @@ impl Frame {
             let round = std::mem::take(&mut self.round);
             let mut is_wiser = false;
             for line in &mut self.lines {
-                let was = line.is_of_the_frame();
+                let was = line.changes_for_nothing();
                 line.see(&round);
-                is_wiser |= !was && line.is_of_the_frame();
+                is_wiser |= !was && line.changes_for_nothing();
             }
             self.lines.retain(|line| line.missed < line.patience());
             for seen in round.iter().flat_map(|answer| answer.edges.seen()) {
@@ -195,14 +229,23 @@ impl Frame {
             return;
         }
         outcome.result = self.result_of(edges);
-        let gone = edges.seen().filter(|seen| self.has(seen)).map(|seen| hash_of_a_line(seen.said));
-        outcome.lines = gone.fold(outcome.lines, u64::wrapping_sub);
+        outcome.lines = self.lines_of(edges, outcome.lines);
+        outcome.facts.trimmed |= edges.seen().any(|seen| self.changes(seen));
+    }
+
+    /// The sum of the hashes of all lines without those that change.
+    fn lines_of(&self, edges: &Edges, all: u64) -> u64 {
+        if !self.leaves_something(edges) {
+            return all;
+        }
+        let gone = edges.seen().filter(|seen| self.changes(seen)).map(|seen| hash_of_a_line(seen.said));
+        gone.fold(all, u64::wrapping_sub)
     }
 
     /// What a result without its frame is compared by: what stands between the lines at its ends, and those that are left.
-    pub(super) fn result_of(&self, edges: &Edges) -> u128 {
+    fn result_of(&self, edges: &Edges) -> u128 {
         let takes_off = self.leaves_something(edges);
-        let left = edges.seen().filter(|seen| !(takes_off && self.has(seen)));
+        let left = edges.seen().filter(|seen| !(takes_off && self.changes(seen)));
         left.fold(edges.between, |hash, seen| {
             (hash ^ u128::from(seen.said)).wrapping_mul(MIX).rotate_left(47)
         })
@@ -210,15 +253,23 @@ impl Frame {
 
     /// Whether there is more to a result than its frame: an answer that is nothing but its lines is the answer.
     fn leaves_something(&self, edges: &Edges) -> bool {
-        edges.between != 0 || edges.seen().any(|seen| !self.has(seen))
+        edges.between != 0 || edges.seen().any(|seen| !self.changes(seen) && !self.stays(seen))
     }
 
     fn known(&self, shape: u32) -> Option<&Line> {
         self.lines.iter().find(|line| line.shape == shape)
     }
 
-    fn has(&self, seen: &Seen) -> bool {
-        seen.shape != 0 && !seen.tells && self.known(seen.shape).is_some_and(Line::is_of_the_frame)
+    /// Whether it is a line of the frame that changes with every answer.
+    fn changes(&self, seen: &Seen) -> bool {
+        seen.shape != 0 && !seen.tells && self.known(seen.shape).is_some_and(Line::changes_for_nothing)
+    }
+
+    /// Whether it is a line of the frame that says the same each time.
+    fn stays(&self, seen: &Seen) -> bool {
+        let says_the_same =
+            |line: &Line| line.said == seen.said && line.changes == 0 && line.is_established();
+        seen.shape != 0 && !seen.tells && self.known(seen.shape).is_some_and(says_the_same)
     }
 
     pub(super) fn clear(&mut self) {
@@ -244,6 +295,8 @@ impl Line {
             calls: [0; KINDS],
             sightings: 0,
             changes: 0,
+            idle_changes: 0,
+            moved: [0; 2],
             counted: [0; 2],
             missed: 0,
             tells: false,
@@ -263,6 +316,7 @@ impl Line {
             self.tells |= seen.tells;
             let is_other = before.is_some_and(|before| seen.said != before.said);
             self.changes = self.changes.saturating_add(u16::from(is_other));
+            self.idle_changes = self.idle_changes.saturating_add(u16::from(is_other && answer.looks));
             self.sightings = self.sightings.saturating_add(1);
             // Of calls side by side, which one comes first is chance.
             (said, number) = (said, number).max((seen.said, seen.number));
@@ -272,6 +326,8 @@ impl Line {
             return;
         }
         if let Some(before) = before {
+            self.moved[0] += u16::from(number > before.number);
+            self.moved[1] += u16::from(number < before.number);
             self.counted[0] += u16::from(before.number.checked_add(1) == Some(number));
             self.counted[1] += u16::from(number.checked_add(1) == Some(before.number));
         }
@@ -285,11 +341,17 @@ impl Line {
         self.sightings >= SIGHTINGS && (self.kinds[last] != 0 || (self.calls[last] != 0 && counts()))
     }
 
-    /// Whether it stands around every answer and says nothing about any.
-    fn is_of_the_frame(&self) -> bool {
+    /// Whether it changes with every answer, also with those of calls that change nothing, and its number goes one way only,
+    /// if it goes anywhere: it tells how many answers there were, and nothing about any.
+    fn changes_for_nothing(&self) -> bool {
         let stays = self.sightings.saturating_sub(self.changes + 1);
-        let is_regular = self.changes == 0 || stays.saturating_mul(CHANGES_FOR_ONE) <= self.changes;
-        !self.tells && is_regular && self.is_established()
+        let is_regular = self.changes > 0 && stays.saturating_mul(CHANGES_FOR_ONE) <= self.changes;
+        let goes_one_way = self.moved.contains(&0);
+        !self.tells
+            && is_regular
+            && goes_one_way
+            && self.idle_changes >= IDLE_CHANGES
+            && self.is_established()
     }
 
     fn patience(&self) -> u8 {
@@ -309,11 +371,6 @@ fn note_one_more(known: &mut [u32; KINDS], new: u32) {
 impl Edges {
     fn seen(&self) -> impl Iterator<Item = &Seen> {
         self.seen[..self.count].iter()
-    }
-
-    /// Whether there are several.
-    pub(super) const fn are_lines(&self) -> bool {
-        self.count > 1
     }
 }
 

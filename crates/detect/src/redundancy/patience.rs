@@ -5,12 +5,14 @@
 //! run: so what is inferred is told at once, and refused only when it has gone on twice as long as it took to be told.
 
 /// Rules that infer, and from how many occurrences on they are as sure as the others.
-const INFERRED: [(&str, usize); 8] = [
+const INFERRED: [(&str, usize); 9] = [
     // The questions are alike.
     ("same_question", 8),
     ("same_change", 8),
     // Words say what comes next.
     ("announced_cycle", 3),
+    // Something was left out of the answers.
+    ("framed", 8),
     // One number after the other is tried.
     ("counting_on", 20),
     // Nothing is known of what came of it.

@@ -8,6 +8,11 @@ use crate::redundancy::sighting::{Rule, Sight, Sighting, occurrences};
 use crate::redundancy::window::Window;
 
 const REPEAT: Rule = Rule::new("repeat", Kind::Repeat, 2, 3);
+/// What is equal only without a line that changes with every answer: that the line says nothing is learnt, and not known.
+const FRAMED: Rule = Rule::new("framed", Kind::Repeat, 2, 3);
+/// What such a call does may be what the line tells: so often again, it tells of nothing else.
+const FRAMED_DEED: Rule = Rule { looping: 6, ..FRAMED };
+
 /// A tool that moves through something outside answers every move with the same few words.
 const MOVE: Rule = Rule::new("move", Kind::Repeat, 4, 6);
 const POLL: Rule = Rule::new("poll", Kind::StalePoll, 10, 20);
@@ -21,6 +26,19 @@ const RETRY: Rule = Rule::new("retry", Kind::Retry, 3, usize::MAX);
 const FEW_WORDS: u32 = 4;
 /// The same failure in spite of changes in between: stagnation.
 const DESPITE_WRITES: Rule = Rule::new("failing_despite_writes", Kind::FailingRepeat, 4, 5);
+
+/// Marks what was seen by comparing what is left of answers without their frame.
+pub(super) fn seen_within_a_frame(sighting: &mut Sighting, now: &Print) {
+    // Other rules wait longer by themselves, or look at something else than the whole answer.
+    if !matches!(sighting.rule.name, "repeat" | "cycle") {
+        return;
+    }
+    sighting.rule.name = FRAMED.name;
+    let is_deed = !matches!(now.does.effect, Some(Effect::Read | Effect::Poll)) && !now.outcome.facts.failed;
+    if is_deed && sighting.rule.kind == Kind::Repeat {
+        sighting.severity = FRAMED_DEED.severity(sighting.count).unwrap_or(Severity::Warning);
+    }
+}
 
 /// The same call with the same result.
 pub(super) fn repeat(window: &Window, now: &Print) -> Option<Sighting> {

@@ -99,6 +99,67 @@ fn a_score_that_changes_now_and_then_is_news() {
 }
 
 #[test]
+fn what_goes_up_and_down_is_news() {
+    // A price that is looked at by other means moves each time, and is all that the looks are for.
+    let look = |at: usize| {
+        let tool = ["get_quote", "read_book", "list_orders"][at % 3];
+        call(tool, "{}", &format!("symbol ABC\nLast price: {}", 40 + at * 11 % 19))
+    };
+    let run: Vec<Line> = (0..18).map(look).collect();
+    assert_eq!(loops(&run), []);
+}
+
+#[test]
+fn what_only_deeds_change_is_theirs() {
+    let act = |tool: &str, at: usize| {
+        call(tool, "{}", &format!("the pump runs\nlitres in the tank: {}", 10 + 3 * at))
+    };
+    let run: Vec<Line> =
+        (0..14).map(|at| act(["start_pump", "open_valve", "pump_more"][(at % 5).min(2)], at)).collect();
+    assert_eq!(loops(&run), []);
+}
+
+#[test]
+fn what_an_answer_says_for_the_first_time_is_no_frame() {
+    let mail = |command: &str, result: &str, mails: usize| {
+        sh(command, &format!("{result}\nYou have {mails} new mails."))
+    };
+    let run = [
+        mail("ls", "a.txt", 0),
+        mail("python sync.py", "synced", 0),
+        mail("cat a.txt", "some words", 0),
+        mail("grep x a.txt", "x", 0),
+        mail("./wait.sh", "waited", 0),
+        mail("cat inbox", "empty folder", 0),
+        mail("cat inbox", "empty folder", 0),
+        mail("cat inbox", "empty folder", 2),
+    ];
+    assert_eq!(loops(&run), []);
+}
+
+#[test]
+fn how_far_a_job_has_come_is_no_frame() {
+    // Each way of asking ends with it, and it is the same all the time that the job runs.
+    let ask = |tool: &str| call(tool, r#"{"id":7}"#, &format!("{tool} of 7\nstate: running"));
+    let round = ["get_job", "list_artifacts", "get_pipeline", "read_stages"].map(ask);
+    let run = [round.to_vec(), times(6, &[ask("get_job")])].concat();
+    assert_eq!(loops(&run), []);
+}
+
+#[test]
+fn what_is_equal_only_without_its_frame_is_refused_later() {
+    let stuck = times(12, &[sh("cat notes.txt", "nothing here yet")]);
+    let run = framed(&[looks_around(), stuck].concat(), FRAMES[0]);
+    let mut replay = loopbreaker::ReplayRules::new(&loopbreaker::DetectorsConfig::default()).start();
+    for line in &run {
+        replay.observe(&line.step());
+    }
+    let refused = |action: &(usize, loopbreaker::Action)| action.1 == loopbreaker::Action::Reject;
+    let at = replay.finish().actions.iter().find(|action| refused(action)).map(|action| action.0);
+    assert!(at.is_some_and(|at| at >= looks_around().len() + 7), "{at:?}");
+}
+
+#[test]
 fn how_a_call_went_is_no_frame() {
     let ran = |command: &str, code: usize| sh(command, &format!("some words\nexit code: {code}"));
     let around =

@@ -13,7 +13,7 @@ fn explained(tool: &str, args: &str, field: &str, at: usize, result: &str) -> Li
 #[test]
 fn the_same_call_with_other_words_about_it_is_the_same() {
     let command = r#""command":"cat notes.txt""#;
-    for field in ["explanation", "reason", "toolSummary", "thought", "description", "tool_call_id", "timeout"]
+    for field in ["explanation", "reason", "toolSummary", "thought", "description", "tool_call_id", "intent"]
     {
         let run: Vec<Line> = (0..3).map(|at| explained("bash", command, field, at, "nothing")).collect();
         assert_eq!(loops(&run), [Kind::Repeat], "{field}");
@@ -43,6 +43,15 @@ fn what_a_call_is_about_is_no_remark() {
     assert_eq!(findings(&(0..4).map(ticket).collect::<Vec<_>>()), []);
     let think = |at: usize| explained("sequentialthinking", &format!("\"number\":{at}"), "thought", at, "ok");
     assert_eq!(loops(&(0..4).map(think).collect::<Vec<_>>()), []);
+    // What is recorded has its reasons, and each is another one.
+    let judge = |at| explained("judge", r#""verdict":"good""#, "reasoning", at, "Recorded.");
+    assert_eq!(loops(&(0..4).map(judge).collect::<Vec<_>>()), []);
+    let note = |at| explained("note", r#""path":"a.rs","line":3"#, "description", at, "Stored.");
+    assert_eq!(loops(&(0..4).map(note).collect::<Vec<_>>()), []);
+    let dial = |at: usize| {
+        call("transcribe", &format!("{{\"call_id\":\"phone-{at}\",\"lang\":\"en\"}}"), "empty line")
+    };
+    assert!(findings(&(0..3).map(dial).collect::<Vec<_>>()).iter().all(|found| found.kind != Kind::Repeat));
     let hand_over = ["the bill is wrong", "a refund is due", "the parcel is lost", "the card was blocked"];
     let hand_over = hand_over.map(|why| call("hand_over", &format!("{{\"reason\":\"{why}\"}}"), why));
     assert_eq!(findings(&hand_over), []);

@@ -44,6 +44,8 @@ struct Run {
     marked: u8,
     /// Whether it was told that the provider keeps its history.
     history_elsewhere: bool,
+    /// Whether its agent types calls in words: answers in which one is typed are calls.
+    types_calls: bool,
 }
 
 impl Clerk {
@@ -125,7 +127,8 @@ impl Clerk {
             });
             return;
         }
-        if run.knows(id) {
+        let words = || trace_id(who.key, who.anchor, step.position, None, None);
+        if run.knows(id) || (tool.is_some() && run.turned_out_to_be_a_call(words())) {
             return;
         }
         if step.round.is_none() || step.round != run.round {
@@ -153,7 +156,8 @@ impl Clerk {
                 logs.push(run.log(who, (place, id), None, tool, args, outcome_of(ran)));
             }
         }
-        for (index, call) in answered.answer.calls.iter().enumerate() {
+        let typed = if run.types_calls { answered.answer.typed() } else { None };
+        for (index, call) in answered.answer.calls.iter().chain(&typed).enumerate() {
             let args = input(&call.args);
             let (tool, args) = (tool_name(&call.tool), Some(&*args));
             let place = position + index;
@@ -167,7 +171,7 @@ impl Clerk {
         }
         // An answer of which nothing else is known was one all the same.
         let says = text.is_some() || answered.answer.ran.is_empty();
-        if says && answered.answer.calls.is_empty() {
+        if says && answered.answer.calls.is_empty() && typed.is_none() {
             let id = if answered.is_given_again {
                 // It may be the same place as that of the first time, and is another step all the same.
                 TraceId::derived(&[
@@ -286,6 +290,13 @@ impl Names {
 }
 
 impl Run {
+    /// Takes note of a call that was taken for words when it was answered, and is written down as such.
+    fn turned_out_to_be_a_call(&mut self, words: TraceId) -> bool {
+        let is_written = self.knows(words);
+        self.types_calls |= is_written;
+        is_written
+    }
+
     /// Masks what looks like a credential: clients have put keys into every name there is.
     fn hide_credentials(&mut self, who: &mut Who) {
         if self.harmless.as_ref().is_some_and(|names| names.are_of(who)) {

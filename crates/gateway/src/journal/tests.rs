@@ -239,3 +239,34 @@ fn what_is_too_long_or_no_json_is_kept_as_a_string() {
     let long = super::input(&format!(r#"{{"a":"{}"}}"#, "ä".repeat(20_000)));
     assert!(long.len() < 17_000 && serde_json::from_str::<String>(&long).is_ok());
 }
+
+#[tokio::test]
+async fn calls_that_are_typed_in_words_are_written_once_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let observatory = Arc::new(Observatory::open(Options::at(folder.path().join("log.db"))).unwrap());
+    let journal = Journal::open(Arc::clone(&observatory)).unwrap();
+    let mut talk = Talk::new();
+    let (heard, mut place) = talk.request(&[ASKED]);
+    journal.tell(Entry::Heard(who(), heard));
+    for turn in 0..3 {
+        let words = format!("I look.\n```bash\nls {turn}\n```");
+        journal.tell(answered(place, &words, Vec::new()));
+        let said = serde_json::json!({"role": "assistant", "content": words}).to_string();
+        let result = format!(r#"{{"role":"user","content":"Observation: {turn} files"}}"#);
+        let (heard, next) = talk.request(&[&said, &result]);
+        journal.tell(Entry::Heard(who(), heard));
+        place = next;
+    }
+    journal.flush(Duration::from_secs(5));
+    let steps = steps(&observatory).await;
+    let told: Vec<_> = steps
+        .iter()
+        .map(|step| (step["log"]["action"]["tool_call"].clone(), step["log"]["action"]["status"].clone()))
+        .collect();
+    // What the first words were is known when they are answered; from then on they are calls.
+    assert_eq!(told.len(), 3, "{steps:#?}");
+    assert_eq!(
+        told[1..],
+        [(Value::from("bash"), Value::from("success")), (Value::from("bash"), Value::from("success"))]
+    );
+}
