@@ -61,7 +61,6 @@ struct Answer {
     /// The index of its step.
     index: usize,
     kind: u32,
-    call: u32,
     /// The call looked at something, or failed: nothing has changed by it.
     looks: bool,
     edges: Edges,
@@ -75,38 +74,22 @@ struct Line {
     /// What it said last, as a hash, and its number.
     said: u64,
     number: u32,
-    /// The kinds of calls that were answered with it, and the calls; 0 for a place that is free.
+    /// The kinds of calls that were answered with it; 0 for a place that is free.
     kinds: [u32; KINDS],
-    calls: [u32; KINDS],
     sightings: u16,
     /// How often it said something else than the last time, and how often of that in answer to a mere look.
     changes: u16,
     idle_changes: u16,
     /// How often its number was larger than the last time, and how often smaller.
     moved: [u16; 2],
-    /// How often its number was one more than the last time, and how often one less.
-    counted: [u16; 2],
     missed: u8,
     /// It tells how a call went, which is no business of a frame.
     tells: bool,
 }
 
 saved!(Frame { lines, round, overflows, first, answers });
-saved!(Answer { index, kind, call, looks, edges });
-saved!(Line {
-    shape,
-    said,
-    number,
-    kinds,
-    calls,
-    sightings,
-    changes,
-    idle_changes,
-    moved,
-    counted,
-    missed,
-    tells,
-});
+saved!(Answer { index, kind, looks, edges });
+saved!(Line { shape, said, number, kinds, sightings, changes, idle_changes, moved, missed, tells });
 
 /// The lines at both ends of a result.
 #[derive(Debug, Clone, Copy, Default)]
@@ -170,10 +153,9 @@ impl Frame {
         if edges.count == 0 {
             return;
         }
-        let call = print.call.short() as u32 | 1;
         let looks =
             matches!(print.does.effect, Some(Effect::Read | Effect::Poll)) || print.outcome.facts.failed;
-        let answer = Answer { index: print.index, kind: kind_of(print), call, looks, edges: *edges };
+        let answer = Answer { index: print.index, kind: kind_of(print), looks, edges: *edges };
         if self.round.len() < MOST_IN_A_ROUND {
             self.round.push(answer);
         } else {
@@ -292,12 +274,10 @@ impl Line {
             said: 0,
             number: 0,
             kinds: [0; KINDS],
-            calls: [0; KINDS],
             sightings: 0,
             changes: 0,
             idle_changes: 0,
             moved: [0; 2],
-            counted: [0; 2],
             missed: 0,
             tells: false,
         };
@@ -312,7 +292,6 @@ impl Line {
         for answer in round {
             let Some(seen) = answer.edges.seen().find(|seen| seen.shape == self.shape) else { continue };
             note_one_more(&mut self.kinds, answer.kind);
-            note_one_more(&mut self.calls, answer.call);
             self.tells |= seen.tells;
             let is_other = before.is_some_and(|before| seen.said != before.said);
             self.changes = self.changes.saturating_add(u16::from(is_other));
@@ -328,17 +307,13 @@ impl Line {
         if let Some(before) = before {
             self.moved[0] += u16::from(number > before.number);
             self.moved[1] += u16::from(number < before.number);
-            self.counted[0] += u16::from(before.number.checked_add(1) == Some(number));
-            self.counted[1] += u16::from(number.checked_add(1) == Some(before.number));
         }
         (self.said, self.number, self.missed) = (said, number, 0);
     }
 
-    /// Whether it stands around answers to calls of several kinds, or counts them.
-    fn is_established(&self) -> bool {
-        let last = KINDS - 1;
-        let counts = || self.counted.contains(&(self.sightings - 1));
-        self.sightings >= SIGHTINGS && (self.kinds[last] != 0 || (self.calls[last] != 0 && counts()))
+    /// Whether it stands around answers to calls of several kinds.
+    const fn is_established(&self) -> bool {
+        self.sightings >= SIGHTINGS && self.kinds[KINDS - 1] != 0
     }
 
     /// Whether it changes with every answer, also with those of calls that change nothing, and its number goes one way only,

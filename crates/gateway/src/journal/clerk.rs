@@ -44,7 +44,9 @@ struct Run {
     marked: u8,
     /// Whether it was told that the provider keeps its history.
     history_elsewhere: bool,
-    /// Whether its agent types calls in words: answers in which one is typed are calls.
+    /// The newest call that stood in an answer in words, before it is known whether the agent types its calls.
+    typed: Option<TraceId>,
+    /// Whether it does: answers in which a call is typed are calls.
     types_calls: bool,
 }
 
@@ -127,8 +129,9 @@ impl Clerk {
             });
             return;
         }
-        let words = || trace_id(who.key, who.anchor, step.position, None, None);
-        if run.knows(id) || (tool.is_some() && run.turned_out_to_be_a_call(words())) {
+        // A call that was taken for words when it was answered is written down as such.
+        run.types_calls |= run.typed == Some(id);
+        if run.knows(id) || run.typed.take_if(|typed| *typed == id).is_some() {
             return;
         }
         if step.round.is_none() || step.round != run.round {
@@ -156,7 +159,13 @@ impl Clerk {
                 logs.push(run.log(who, (place, id), None, tool, args, outcome_of(ran)));
             }
         }
-        let typed = if run.types_calls { answered.answer.typed() } else { None };
+        let typed = answered.answer.typed();
+        if let Some(call) = &typed {
+            let args = input(&call.args);
+            run.typed =
+                Some(trace_id(who.key, who.anchor, position, Some(tool_name(&call.tool)), Some(&args)));
+        }
+        let typed = typed.filter(|_| run.types_calls);
         for (index, call) in answered.answer.calls.iter().chain(&typed).enumerate() {
             let args = input(&call.args);
             let (tool, args) = (tool_name(&call.tool), Some(&*args));
@@ -290,13 +299,6 @@ impl Names {
 }
 
 impl Run {
-    /// Takes note of a call that was taken for words when it was answered, and is written down as such.
-    fn turned_out_to_be_a_call(&mut self, words: TraceId) -> bool {
-        let is_written = self.knows(words);
-        self.types_calls |= is_written;
-        is_written
-    }
-
     /// Masks what looks like a credential: clients have put keys into every name there is.
     fn hide_credentials(&mut self, who: &mut Who) {
         if self.harmless.as_ref().is_some_and(|names| names.are_of(who)) {
