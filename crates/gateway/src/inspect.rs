@@ -316,11 +316,13 @@ impl Recent {
 
     /// The hash of the last few messages, unless one of them has come round.
     fn tail(&self, tenant: u128) -> Option<u128> {
-        let tail = &self.digests[Self::KEPT - Self::TAIL..];
         // Half of a hash will do: were two of them equal by chance, this tail would only not be told.
         let halves = self.digests.map(|digest| digest as u64);
-        let stands_once = |digest: &u128| halves.iter().filter(|half| **half == *digest as u64).count() == 1;
-        tail.iter().all(stands_once).then(|| tail.iter().fold(!tenant, |hash, digest| mix(hash, *digest)))
+        // Of two that are equal, one stands behind the other.
+        let is_new = |at: usize| !halves[..at].contains(&halves[at]);
+        let tail = Self::KEPT - Self::TAIL..Self::KEPT;
+        let all_new = tail.clone().all(is_new);
+        all_new.then(|| tail.fold(!tenant, |hash, at| mix(hash, self.digests[at])))
     }
 }
 
