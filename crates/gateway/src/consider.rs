@@ -16,6 +16,7 @@ use loopbreaker_fleet::Refused;
 use loopbreaker_telemetry::{Check, Degraded, Part, Record, Resume, TraceContext};
 
 use crate::fleet::Asked;
+use crate::headers::TRACEPARENT;
 use crate::identical::{Document, Sent};
 use crate::identity::{Caller, Tenant};
 use crate::inspect::Inspection;
@@ -181,7 +182,7 @@ impl Case<'_> {
     /// What is told of the request, as far as it is known before it is sent.
     pub(crate) fn record(&self, looked: &Looked<'_>, at: SystemTime, upstream: &Arc<str>) -> Record {
         use loopbreaker_telemetry::Dialect as Told;
-        let traceparent = looked.headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let traceparent = looked.headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
         Record {
             at,
             tenant: Arc::clone(&self.tenant.name),

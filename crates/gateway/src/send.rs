@@ -8,7 +8,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::ext::ReasonPhrase;
 use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use loopbreaker::Action;
 use loopbreaker_config::ChantAction;
 use loopbreaker_dialect::{Dialect, Placement, Refusal, StreamReader, UsageFilter};
@@ -195,7 +195,7 @@ impl Sending<'_> {
         *request.headers_mut() = headers::to_upstream(self.headers, &upstream.host, edited);
         if asked_for_usage {
             // What we asked for must be taken out of the answer again, which compression would prevent.
-            headers::leave_out(request.headers_mut(), &[ACCEPT_ENCODING.as_str()]);
+            headers::leave_out(request.headers_mut(), &[ACCEPT_ENCODING]);
         }
         if self.web_socket.is_some() {
             headers::copy_upgrade(self.headers, request.headers_mut());
@@ -217,18 +217,23 @@ impl Sending<'_> {
     }
 
     /// Passes an answer on, with our headers and a reader beside it.
-    fn pass_on(mut self, response: Response<Incoming>, lease: Lease, editing: &Editing) -> Response<Reply> {
+    fn pass_on(
+        mut self: Box<Self>,
+        response: Response<Incoming>,
+        lease: Lease,
+        editing: &Editing,
+    ) -> Response<Reply> {
         let (mut parts, body) = response.into_parts();
         let status = parts.status.as_u16();
         if status == 429 || status >= 500 {
             // Retries of an outage are no loop.
             self.case.ticket.take_back();
         }
-        let mut headers = headers::to_client(&parts.headers);
-        add_verdict(&mut headers, &self.case);
         let watch = self.watch(status, &parts.headers, editing);
+        let mut headers = headers::to_client(parts.headers);
+        add_verdict(&mut headers, &self.case);
         if editing.asked_for_usage {
-            headers::leave_out(&mut headers, &[CONTENT_LENGTH.as_str()]);
+            headers::leave_out(&mut headers, &[CONTENT_LENGTH]);
         }
         // Only what the client said itself has an answer that may be given again.
         let is_own = (200..300).contains(&status) && editing.hinted.is_none() && !editing.rewritten;
@@ -256,7 +261,7 @@ impl Sending<'_> {
                 None,
             );
         };
-        let mut headers = headers::to_client(response.headers());
+        let mut headers = headers::to_client(response.headers().clone());
         headers::copy_upgrade(response.headers(), &mut headers);
         add_verdict(&mut headers, &self.case);
         let when_over = self.settling(101);
