@@ -250,6 +250,7 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         shared.trusts_tenant_header.load(Ordering::Relaxed) || settings.config.admin.trust_tenant_header;
     let header = trusted.then_some(&*settings.config.admin.tenant_header);
     let caller = Caller::of(looked.headers, looked.query, header, looked.provider);
+    let today = today();
     // It is boxed once: everything that handles it would carry it about otherwise.
     let mut case = Box::new(Case {
         tenant: shared.tenants.of(&caller),
@@ -282,8 +283,8 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         ending: None,
         turn: None,
         now: shared.now(),
-        today: today(),
-        all_in_shadow: settings.all_in_shadow(today()),
+        today,
+        all_in_shadow: settings.all_in_shadow(today),
     });
     case.catching(shared, |case| hear(shared, settings, looked, &caller, case));
     case

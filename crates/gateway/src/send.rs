@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
@@ -70,14 +71,15 @@ impl Sending<'_> {
         let shared = &self.worker.shared;
         let upstream = self.settings.upstream(self.destination.provider, self.destination.route);
         let breaker = shared.breaker(&upstream.origin, self.settings);
-        let permit = match breaker.allow(shared.now()) {
+        let now = Instant::now();
+        let permit = match breaker.allow(shared.at(now)) {
             Ok(permit) => permit,
             Err(open) => {
                 shared.telemetry.metrics.upstream_error(UpstreamError::BreakerOpen);
                 return self.unavailable(503, &open.to_string(), Some(open.retry_after_secs));
             }
         };
-        self.record.overhead = self.times.read.elapsed().saturating_sub(self.times.held);
+        self.record.overhead = now.duration_since(self.times.read).saturating_sub(self.times.held);
 
         let mut waiting = Waiting { sending: &mut self, is_answered: false };
         let asked = waiting.sending.ask(upstream, start, &mut editing).await;
@@ -311,7 +313,8 @@ impl Sending<'_> {
     }
 
     fn settling_and_keeping(&mut self, status: u16, keeping: Option<Keeping>) -> WhenOver {
-        let settling = Settling {
+        // It is large, and its place in memory is the only thing that is handed on.
+        let settling = Box::new(Settling {
             shared: Arc::clone(&self.worker.shared),
             settings: Arc::clone(self.settings),
             record: Record {
@@ -335,7 +338,7 @@ impl Sending<'_> {
             conversation: self.case.facts.conversation.clone(),
             chants: watching_for_chants(&self.case.policies, self.case.held_out),
             keeping,
-        };
+        });
         let shared = Arc::clone(&self.worker.shared);
         Box::new(move |ended| {
             // The client has its answer; a bug of ours in writing it down must not take the connection.
