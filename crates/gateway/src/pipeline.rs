@@ -129,6 +129,7 @@ impl Worker {
             settings: &settings,
             destination: &destination,
             method: &parts.method,
+            uri: &parts.uri,
             headers: &parts.headers,
             trailers: start.trailers.take(),
             case,

@@ -52,6 +52,7 @@ pub(crate) struct Sending<'r> {
     pub(crate) settings: &'r Arc<Settings>,
     pub(crate) destination: &'r Destination,
     pub(crate) method: &'r Method,
+    pub(crate) uri: &'r Uri,
     pub(crate) headers: &'r HeaderMap,
     /// What the client sent behind its body.
     pub(crate) trailers: Option<Box<HeaderMap>>,
@@ -207,11 +208,20 @@ impl Sending<'_> {
         {
             request = request.map(|body| body.followed_by(trailers));
         }
-        let path = path_at(&upstream.base_path, &self.destination.path_and_query);
-        if let Ok(uri) = path.parse() {
-            *request.uri_mut() = uri;
+        if let Some(target) = self.target(upstream) {
+            *request.uri_mut() = target;
         }
         request
+    }
+
+    /// Path and query at the provider.
+    fn target(&self, upstream: &Upstream) -> Option<Uri> {
+        let path = &self.destination.path_and_query;
+        match self.uri.path_and_query() {
+            // What goes on as it came need not be checked once more.
+            Some(came) if upstream.base_path.is_empty() && came.as_str() == path => Some(came.clone().into()),
+            _ => path_at(&upstream.base_path, path).parse().ok(),
+        }
     }
 
     fn limit(&self) -> std::time::Duration {
