@@ -499,7 +499,7 @@ fn whose(shared: &Shared, caller: &Caller<'_>, named: Option<SessionKey>, case: 
     if let Some((key, name)) = named.zip(caller.session(&case.facts)) {
         // A name that cannot stand in a header is not told, and neither is it lost.
         let can_be_told = HeaderValue::from_bytes(name.as_bytes()).is_ok();
-        return Whose::Named { key, name: if can_be_told { name.into() } else { session_name(key) } };
+        return Whose::Named { key, name: if can_be_told { name.into() } else { key.name() } };
     }
     match &mut case.inspection {
         Some(Inspection { transcript, chain, tails, .. }) if !chain.is_empty() => Whose::Transcript {
@@ -510,7 +510,7 @@ fn whose(shared: &Shared, caller: &Caller<'_>, named: Option<SessionKey>, case: 
         // Without words there is nothing to tell runs apart by; the agent is the next best.
         _ => {
             let key = shared.secret.hash("agent", &[&tenant.to_le_bytes(), case.agent.as_bytes()]);
-            Whose::Named { key: SessionKey(key), name: session_name(SessionKey(key)) }
+            Whose::Named { key: SessionKey(key), name: SessionKey(key).name() }
         }
     }
 }
@@ -537,12 +537,9 @@ fn locate(shared: &Shared, case: &mut Case<'_>) {
         }
     };
     case.located = located;
-    case.account_name = given.unwrap_or_else(|| session_name(located.account));
-    case.session = if located.account == located.key {
-        Arc::clone(&case.account_name)
-    } else {
-        session_name(located.key)
-    };
+    case.account_name = given.unwrap_or_else(|| located.account.name());
+    case.session =
+        if located.account == located.key { Arc::clone(&case.account_name) } else { located.key.name() };
     case.run = RunName::of(&case.tenant.name, &case.session);
     case.account = RunName::of(&case.tenant.name, &case.account_name);
     if case.located.is_new {
@@ -553,9 +550,9 @@ fn locate(shared: &Shared, case: &mut Case<'_>) {
     }
 }
 
-/// What a session is called that its client has no name for.
-fn session_name(key: SessionKey) -> Arc<str> {
-    format!("lb-{:016x}", (key.0 >> 64) as u64).into()
+/// The method as it is told, which nearly always is this one.
+fn method(name: &str) -> Cow<'static, str> {
+    if name == "POST" { Cow::Borrowed("POST") } else { Cow::Owned(name.to_owned()) }
 }
 
 /// Whether a session is one of the share in which loops are only observed: always the same ones.
