@@ -1,5 +1,6 @@
 //! From the bytes of a request to its verdict: who calls, what the body says, what is thought of it.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -61,7 +62,7 @@ pub(crate) struct Case<'s> {
     pub(crate) whose: Whose,
     pub(crate) located: Located,
     /// What other processes were asked about it, and what they said.
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<Box<Asked>>,
     /// The session as people name it, and the one whose pause and budget hold for it.
     pub(crate) run: RunName,
     pub(crate) account: RunName,
@@ -196,7 +197,7 @@ impl Case<'_> {
                 Some(Dialect::Gemini) => Told::Gemini,
                 None => Told::Other,
             },
-            method: looked.method.to_owned().into(),
+            method: method(looked.method),
             path: looked.path.into(),
             model: self.model.clone(),
             upstream: Arc::clone(upstream),
@@ -227,7 +228,8 @@ impl Worker {
         let mut case = read(&self.shared, settings, looked);
         if let Some(link) = self.link.as_ref().filter(|_| !case.failed()) {
             let sent = sent(looked, &case, "");
-            let mut asked = Asked::of(&self.shared, link, &case, &sent.windows(&case.policies));
+            let windows = sent.windows(&case.policies);
+            let mut asked = Box::new(Asked::of(&self.shared, link, &case, &windows));
             if !Box::pin(asked.put()).await {
                 case.degraded.insert(Part::State);
             }
@@ -371,7 +373,7 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
     case.charges.belong_to(&case.account_name);
     if let Some(asked) = &case.asked {
         asked.take_in(shared, case);
-        case.ticket.common = Some(asked.common(shared, case));
+        case.ticket.common = Some(Box::new(asked.common(shared, case)));
     }
 
     // Has it looped, or been sent before?
@@ -426,7 +428,7 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
 
     // Does it fit into its budgets?
     case.charges.make_known(&shared.accounts, &sent.keys);
-    let standings = case.asked.as_ref().and_then(Asked::standings);
+    let standings = case.asked.as_deref().and_then(Asked::standings);
     let standings = standings.unwrap_or_else(|| case.charges.standings(&shared.ledger, case.now));
     for proposal in case.charges.check(&standings) {
         verdict.combine(proposal);
