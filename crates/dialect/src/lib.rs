@@ -63,7 +63,7 @@ pub use events::{answer_block, events, heard};
 pub use facts::Facts;
 pub use hint::{Hint, Placement, with_hint};
 pub use refusal::{Refusal, refusal};
-pub use request::{Mark, Message, Reading, Speaker, Unreadable, read_request};
+pub use request::{Mark, Message, Reading, Speaker, Unreadable, read_messages, read_request};
 pub use rewrite::{with_last_words, with_result};
 pub use stream::{Cut, StreamReader};
 pub use usage::Usage;

@@ -39,13 +39,23 @@ pub fn read_request<'a>(
     from: Option<&Mark>,
     take: &mut dyn FnMut(Message<'a>),
 ) -> Result<Reading, Unreadable> {
+    let (reading, messages) = read_messages(dialect, body, from)?;
+    messages.into_iter().for_each(take);
+    Ok(reading)
+}
+
+/// [`read_request`], with the messages that `take` would get.
+pub fn read_messages<'a>(
+    dialect: Dialect,
+    body: &'a [u8],
+    from: Option<&Mark>,
+) -> Result<(Reading, Vec<Message<'a>>), Unreadable> {
     let mut messages = Messages::new(dialect);
     let reading = match from.filter(|mark| mark.fits(body)) {
         Some(mark) => messages.read_on(body, mark)?,
         None => messages.read_all(body)?,
     };
-    messages.list.into_iter().for_each(take);
-    Ok(reading)
+    Ok((reading, messages.list))
 }
 
 /// Why a body cannot be read.
@@ -195,11 +205,22 @@ impl<'a> Message<'a> {
         drop(self.written.each_part(self.form, &mut |part| visit(&part)));
     }
 
+    #[inline]
     fn of(written: Written<'a>, form: Form, text: &'a str, span: Range<usize>) -> Self {
-        let speaker = match form {
+        let digest = OnceCell::new();
+        let mut message = Self { span: 0..0, speaker: Speaker::Outside, form, written, text, digest };
+        message.becomes(form, text, span);
+        message
+    }
+
+    /// What it is, where it stands, and so who speaks.
+    #[inline]
+    fn becomes(&mut self, form: Form, text: &'a str, span: Range<usize>) {
+        (self.form, self.text, self.span) = (form, text, span);
+        self.speaker = match form {
             Form::System => Speaker::System,
             Form::Result | Form::CallOutput => Speaker::Tool,
-            Form::Outside if written.holds_results() => Speaker::Tool,
+            Form::Outside if self.written.holds_results() => Speaker::Tool,
             Form::Outside | Form::Unknown => Speaker::Outside,
             // Nobody outside says what says nothing: it stands for something that the provider has.
             Form::Answer
@@ -209,7 +230,6 @@ impl<'a> Message<'a> {
             | Form::Compaction
             | Form::Nothing => Speaker::Agent,
         };
-        Self { span, speaker, form, written, text, digest: OnceCell::new() }
     }
 }
 
@@ -316,6 +336,8 @@ impl<'a> Messages<'a> {
         let text = str::from_utf8(behind).map_err(|_| Unreadable::Utf8)?;
         let shifted = |stopped: Stopped<'a>| stopped.in_body(text).shifted(mark.offset);
         let mut cursor = Cursor::behind_element(text);
+        // Most requests bring an answer and its result, and room for more is not had as cheaply.
+        self.list = Vec::with_capacity(2);
         (self.before, self.end) = (mark.messages, mark.offset);
         self.read_list(&mut cursor, mark.offset).map_err(shifted)?;
         let tail = body.get(self.end..).unwrap_or_default();
@@ -385,19 +407,19 @@ impl<'a> Messages<'a> {
             }
             let is_object = cursor.peek() == Some(b'{');
             let (start, rest) = (cursor.at(), cursor.rest());
+            // It is large, so it is read where it stays.
+            self.list.push(Message::of(Written::default(), Form::Unknown, "", 0..0));
+            let Some(message) = self.list.last_mut() else { break };
             // A message that is none as we know them is still one, as long as it is JSON.
-            let written = if is_object { Written::read(cursor).ok() } else { None };
-            if written.is_none() {
+            if !is_object || message.written.fill(cursor).is_err() {
+                message.written = Written::default();
                 cursor.skip()?;
             }
             self.end = offset + cursor.at();
             let span = offset + start..self.end;
             let text = rest.get(..cursor.at() - start).unwrap_or_default();
-            let written = written.unwrap_or_default();
-            let form = written.form();
-            let message = Message::of(written, form, text, span);
+            message.becomes(message.written.form(), text, span);
             self.signed = self.signed || message.speaker == Speaker::System && is_signed(text);
-            self.list.push(message);
         }
         Ok(())
     }

@@ -138,6 +138,13 @@ impl<'a> Written<'a> {
     /// Reads the object that comes here. Of two members of the same name the last one counts.
     pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Broken<'a>> {
         let mut message = Self::default();
+        message.fill(cursor)?;
+        Ok(message)
+    }
+
+    /// [`read`](Self::read), where the message will stay: it is large.
+    pub(crate) fn fill(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Broken<'a>> {
+        let message = self;
         cursor.walk(|key, cursor| {
             let value = cursor.skip()?;
             message.members.add(key, value);
@@ -170,8 +177,7 @@ impl<'a> Written<'a> {
                 *member = Some(value);
             }
             Ok(())
-        })?;
-        Ok(message)
+        })
     }
 
     /// All that stands in it, known or not.

@@ -120,8 +120,8 @@ impl Passing {
             Watch::Nothing => piece,
             Watch::Document { decoder, collected, .. } => {
                 match decoder {
-                    Some(decoder) => collected.take(&decoder.feed(&piece)),
-                    None => collected.take(&piece),
+                    Some(decoder) => collected.take(decoder.feed(&piece).into()),
+                    None => collected.take(piece.clone()),
                 }
                 piece
             }

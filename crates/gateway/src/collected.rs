@@ -1,10 +1,14 @@
 //! A document that is collected on its way, and read at its end.
 
+use bytes::Bytes;
 use loopbreaker_dialect::{Answer, Dialect, Usage, read_answer};
 
 /// What there is of a document.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
+    /// All of it, as long as it is one piece: most answers are, and are not copied.
+    piece: Bytes,
+    /// All of it, once it is more than one.
     bytes: Vec<u8>,
     /// Whether only its end is kept.
     is_long: bool,
@@ -17,8 +21,13 @@ impl Collected {
     const END: usize = 16 << 10;
 
     /// Takes the next piece.
-    pub(crate) fn take(&mut self, piece: &[u8]) {
-        self.bytes.extend_from_slice(piece);
+    pub(crate) fn take(&mut self, piece: Bytes) {
+        if self.piece.is_empty() && self.bytes.is_empty() && piece.len() <= Self::MAX {
+            self.piece = piece;
+            return;
+        }
+        self.bytes.extend_from_slice(&std::mem::take(&mut self.piece));
+        self.bytes.extend_from_slice(&piece);
         let most = if self.is_long { 4 * Self::END } else { Self::MAX };
         if self.bytes.len() > most {
             self.is_long = true;
@@ -30,7 +39,7 @@ impl Collected {
     /// What it says.
     pub(crate) fn read(&self, dialect: Dialect) -> Option<Answer> {
         if !self.is_long {
-            return read_answer(dialect, &self.bytes);
+            return read_answer(dialect, if self.bytes.is_empty() { &self.piece } else { &self.bytes });
         }
         let usage = Some(Usage::at_end(dialect, &self.bytes)?);
         Some(Answer { usage, ..Answer::default() })
@@ -39,6 +48,7 @@ impl Collected {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use loopbreaker_dialect::Dialect;
 
     use super::Collected;
@@ -57,7 +67,7 @@ mod tests {
         for (bytes, frame) in [(100, 7), (Collected::MAX - 100, 65_536), (2 * Collected::MAX, 65_536)] {
             let mut collected = Collected::default();
             for piece in picture(bytes).as_bytes().chunks(frame) {
-                collected.take(piece);
+                collected.take(Bytes::copy_from_slice(piece));
                 assert!(collected.bytes.len() <= Collected::MAX);
             }
             let usage = collected.read(Dialect::Gemini).unwrap().usage.unwrap();

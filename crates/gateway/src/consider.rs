@@ -1,5 +1,6 @@
 //! From the bytes of a request to its verdict: who calls, what the body says, what is thought of it.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,6 +17,7 @@ use loopbreaker_fleet::Refused;
 use loopbreaker_telemetry::{Check, Degraded, Part, Record, Resume, TraceContext};
 
 use crate::fleet::Asked;
+use crate::headers::TRACEPARENT;
 use crate::identical::{Document, Sent};
 use crate::identity::{Caller, Tenant};
 use crate::inspect::Inspection;
@@ -60,7 +62,7 @@ pub(crate) struct Case<'s> {
     pub(crate) whose: Whose,
     pub(crate) located: Located,
     /// What other processes were asked about it, and what they said.
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<Box<Asked>>,
     /// The session as people name it, and the one whose pause and budget hold for it.
     pub(crate) run: RunName,
     pub(crate) account: RunName,
@@ -181,7 +183,7 @@ impl Case<'_> {
     /// What is told of the request, as far as it is known before it is sent.
     pub(crate) fn record(&self, looked: &Looked<'_>, at: SystemTime, upstream: &Arc<str>) -> Record {
         use loopbreaker_telemetry::Dialect as Told;
-        let traceparent = looked.headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let traceparent = looked.headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
         Record {
             at,
             tenant: Arc::clone(&self.tenant.name),
@@ -195,7 +197,7 @@ impl Case<'_> {
                 Some(Dialect::Gemini) => Told::Gemini,
                 None => Told::Other,
             },
-            method: looked.method.to_owned().into(),
+            method: method(looked.method),
             path: looked.path.into(),
             model: self.model.clone(),
             upstream: Arc::clone(upstream),
@@ -226,7 +228,8 @@ impl Worker {
         let mut case = read(&self.shared, settings, looked);
         if let Some(link) = self.link.as_ref().filter(|_| !case.failed()) {
             let sent = sent(looked, &case, "");
-            let mut asked = Asked::of(&self.shared, link, &case, &sent.windows(&case.policies));
+            let windows = sent.windows(&case.policies);
+            let mut asked = Box::new(Asked::of(&self.shared, link, &case, &windows));
             if !Box::pin(asked.put()).await {
                 case.degraded.insert(Part::State);
             }
@@ -249,6 +252,7 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         shared.trusts_tenant_header.load(Ordering::Relaxed) || settings.config.admin.trust_tenant_header;
     let header = trusted.then_some(&*settings.config.admin.tenant_header);
     let caller = Caller::of(looked.headers, looked.query, header, looked.provider);
+    let today = today();
     // It is boxed once: everything that handles it would carry it about otherwise.
     let mut case = Box::new(Case {
         tenant: shared.tenants.of(&caller),
@@ -281,8 +285,8 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         ending: None,
         turn: None,
         now: shared.now(),
-        today: today(),
-        all_in_shadow: settings.all_in_shadow(today()),
+        today,
+        all_in_shadow: settings.all_in_shadow(today),
     });
     case.catching(shared, |case| hear(shared, settings, looked, &caller, case));
     case
@@ -369,7 +373,7 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
     case.charges.belong_to(&case.account_name);
     if let Some(asked) = &case.asked {
         asked.take_in(shared, case);
-        case.ticket.common = Some(asked.common(shared, case));
+        case.ticket.common = Some(Box::new(asked.common(shared, case)));
     }
 
     // Has it looped, or been sent before?
@@ -424,7 +428,7 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
 
     // Does it fit into its budgets?
     case.charges.make_known(&shared.accounts, &sent.keys);
-    let standings = case.asked.as_ref().and_then(Asked::standings);
+    let standings = case.asked.as_deref().and_then(Asked::standings);
     let standings = standings.unwrap_or_else(|| case.charges.standings(&shared.ledger, case.now));
     for proposal in case.charges.check(&standings) {
         verdict.combine(proposal);
@@ -497,7 +501,7 @@ fn whose(shared: &Shared, caller: &Caller<'_>, named: Option<SessionKey>, case: 
     if let Some((key, name)) = named.zip(caller.session(&case.facts)) {
         // A name that cannot stand in a header is not told, and neither is it lost.
         let can_be_told = HeaderValue::from_bytes(name.as_bytes()).is_ok();
-        return Whose::Named { key, name: if can_be_told { name.into() } else { session_name(key) } };
+        return Whose::Named { key, name: if can_be_told { name.into() } else { key.name() } };
     }
     match &mut case.inspection {
         Some(Inspection { transcript, chain, tails, .. }) if !chain.is_empty() => Whose::Transcript {
@@ -508,7 +512,7 @@ fn whose(shared: &Shared, caller: &Caller<'_>, named: Option<SessionKey>, case: 
         // Without words there is nothing to tell runs apart by; the agent is the next best.
         _ => {
             let key = shared.secret.hash("agent", &[&tenant.to_le_bytes(), case.agent.as_bytes()]);
-            Whose::Named { key: SessionKey(key), name: session_name(SessionKey(key)) }
+            Whose::Named { key: SessionKey(key), name: SessionKey(key).name() }
         }
     }
 }
@@ -535,12 +539,9 @@ fn locate(shared: &Shared, case: &mut Case<'_>) {
         }
     };
     case.located = located;
-    case.account_name = given.unwrap_or_else(|| session_name(located.account));
-    case.session = if located.account == located.key {
-        Arc::clone(&case.account_name)
-    } else {
-        session_name(located.key)
-    };
+    case.account_name = given.unwrap_or_else(|| located.account.name());
+    case.session =
+        if located.account == located.key { Arc::clone(&case.account_name) } else { located.key.name() };
     case.run = RunName::of(&case.tenant.name, &case.session);
     case.account = RunName::of(&case.tenant.name, &case.account_name);
     if case.located.is_new {
@@ -551,9 +552,9 @@ fn locate(shared: &Shared, case: &mut Case<'_>) {
     }
 }
 
-/// What a session is called that its client has no name for.
-fn session_name(key: SessionKey) -> Arc<str> {
-    format!("lb-{:016x}", (key.0 >> 64) as u64).into()
+/// The method as it is told, which nearly always is this one.
+fn method(name: &str) -> Cow<'static, str> {
+    if name == "POST" { Cow::Borrowed("POST") } else { Cow::Owned(name.to_owned()) }
 }
 
 /// Whether a session is one of the share in which loops are only observed: always the same ones.

@@ -7,18 +7,22 @@
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use loopbreaker_config::{BaseUrl, Dialect as Provider, Upstreams};
 
-use crate::headers;
+use crate::headers::{self, X_API_KEY, X_GOOG_API_KEY};
 use crate::route::{Destination, has_key};
 
 /// Headers in which other providers expect their credentials.
-pub(crate) const fn of_others(to: &Destination) -> &'static [&'static str] {
+pub(crate) fn of_others(to: &Destination) -> &'static [HeaderName] {
+    let [anthropic, gemini] = &OWN;
     match (to.route, to.provider) {
         (Some(_), _) => &[],
-        (None, Provider::OpenAi) => &["x-api-key", "x-goog-api-key"],
-        (None, Provider::Anthropic) => &["x-goog-api-key"],
-        (None, Provider::Gemini) => &["x-api-key"],
+        (None, Provider::OpenAi) => &OWN,
+        (None, Provider::Anthropic) => std::slice::from_ref(gemini),
+        (None, Provider::Gemini) => std::slice::from_ref(anthropic),
     }
 }
+
+/// The headers that only Anthropic and only Gemini look at.
+static OWN: [HeaderName; 2] = [X_API_KEY, X_GOOG_API_KEY];
 
 /// Leaves out what belongs to others than whom a request goes to.
 pub(crate) fn leave_foreign_out(headers: &mut HeaderMap, to: &Destination, upstreams: &Upstreams) {
@@ -89,10 +93,10 @@ const fn base(upstreams: &Upstreams, provider: Provider) -> &BaseUrl {
 fn has_own(headers: &HeaderMap, to: &Destination) -> bool {
     match to.provider {
         Provider::OpenAi => false,
-        Provider::Anthropic => headers.contains_key("x-api-key"),
+        Provider::Anthropic => headers.contains_key(X_API_KEY),
         Provider::Gemini => {
             let query = to.path_and_query.split_once('?').map_or("", |(_, query)| query);
-            headers.contains_key("x-goog-api-key") || has_key(query)
+            headers.contains_key(X_GOOG_API_KEY) || has_key(query)
         }
     }
 }

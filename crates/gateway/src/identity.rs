@@ -1,6 +1,7 @@
 //! Who calls: tenant, agent and the name of a session, from what clients already send.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::header::HeaderMap;
@@ -10,6 +11,7 @@ use loopbreaker_telemetry::TenantClass;
 use twox_hash::XxHash3_128;
 
 use crate::secret::Secret;
+use crate::transcripts::Hashed;
 
 /// Who pays: the boundary of all state.
 #[derive(Debug, Clone)]
@@ -97,7 +99,7 @@ impl<'r> Caller<'r> {
 pub(crate) struct Tenants {
     secret: Secret,
     seed: u64,
-    known: Mutex<HashMap<u128, Tenant>>,
+    known: Mutex<HashMap<u128, Tenant, BuildHasherDefault<Hashed>>>,
 }
 
 impl Tenants {

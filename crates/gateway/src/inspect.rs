@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopbreaker::{Fingerprint, RedundancyRules, Saved};
-use loopbreaker_dialect::{Dialect, Facts, Mark, Message, Speaker, Unreadable, read_request};
+use loopbreaker_dialect::{Dialect, Facts, Mark, Message, Speaker, Unreadable, read_messages};
 use twox_hash::{XxHash3_64, XxHash3_128};
 
 use crate::loops::{LoopState, Tail, Tell};
@@ -58,8 +58,7 @@ impl Reader<'_> {
         let hash = PrefixHash::new(self.tenant, body);
         let kept = if self.anew { None } else { self.transcripts.take_by_prefix(&hash, body) };
         let mark = kept.as_ref().and_then(|kept| Some(&kept.place.as_ref()?.mark));
-        let mut messages = Vec::new();
-        let mut reading = read_request(dialect, body, mark, &mut |message| messages.push(message))?;
+        let (mut reading, mut messages) = read_messages(dialect, body, mark)?;
         let mut resumed = mark.is_some_and(|mark| mark.messages() + messages.len() == reading.messages);
         let thread = self.thread(&reading.facts);
         // What led to an answer stays as it is, but a conversation goes on wherever it is named.
@@ -67,8 +66,7 @@ impl Reader<'_> {
         let elsewhere = thread.filter(|thread| !stays || !self.transcripts.has(*thread));
         if thread.is_some() && resumed {
             // What the provider keeps is where this goes on from, however its bytes begin.
-            messages.clear();
-            reading = read_request(dialect, body, None, &mut |message| messages.push(message))?;
+            (reading, messages) = read_messages(dialect, body, None)?;
             resumed = false;
         }
         let mut kept = kept.filter(|_| resumed);
@@ -239,9 +237,8 @@ impl Inspection {
 
 /// Whether a body's transcript goes through this link. It reads all of the body.
 pub(crate) fn goes_through(dialect: Dialect, tenant: u128, body: &[u8], link: u128) -> bool {
-    let mut messages = Vec::new();
-    let read = read_request(dialect, body, None, &mut |message| messages.push(message));
-    read.is_ok() && links(tenant, &spoken(&messages)).iter().any(|(known, _)| *known == link)
+    read_messages(dialect, body, None)
+        .is_ok_and(|(_, messages)| links(tenant, &spoken(&messages)).iter().any(|(known, _)| *known == link))
 }
 
 /// The message of the newest result, where nothing but words from outside and instructions follows it.
@@ -319,11 +316,13 @@ impl Recent {
 
     /// The hash of the last few messages, unless one of them has come round.
     fn tail(&self, tenant: u128) -> Option<u128> {
-        let tail = &self.digests[Self::KEPT - Self::TAIL..];
         // Half of a hash will do: were two of them equal by chance, this tail would only not be told.
         let halves = self.digests.map(|digest| digest as u64);
-        let stands_once = |digest: &u128| halves.iter().filter(|half| **half == *digest as u64).count() == 1;
-        tail.iter().all(stands_once).then(|| tail.iter().fold(!tenant, |hash, digest| mix(hash, *digest)))
+        // Of two that are equal, one stands behind the other.
+        let is_new = |at: usize| !halves[..at].contains(&halves[at]);
+        let tail = Self::KEPT - Self::TAIL..Self::KEPT;
+        let all_new = tail.clone().all(is_new);
+        all_new.then(|| tail.fold(!tenant, |hash, at| mix(hash, self.digests[at])))
     }
 }
 

@@ -57,6 +57,7 @@ mod reply;
 mod rewrite;
 mod route;
 mod secret;
+mod seldom;
 mod send;
 mod sessions;
 mod settings;

@@ -275,6 +275,11 @@ impl<'s> Charges<'s> {
         })
     }
 
+    /// Whether no rule counts this request.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.charges.is_empty()
+    }
+
     /// The same, as it was counted for all processes.
     pub(crate) fn stage_told(&self, told: &Told) -> Option<String> {
         let mut all = self.of.iter().zip(&told.standings);

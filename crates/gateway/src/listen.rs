@@ -23,6 +23,7 @@ use crate::control;
 use crate::headers;
 use crate::pipeline::Worker;
 use crate::reply::Reply;
+use crate::seldom::Seldom;
 use crate::within::within;
 
 /// Which of our endpoints a listener serves.
@@ -196,11 +197,22 @@ async fn serve(
     });
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     let until = if stay.is_late { &mut stay.hours.closed } else { &mut stay.hours.shutdown };
-    tokio::select! {
-        // A client that breaks its connection hears nothing more from us anyway.
-        _ = connection.as_mut() => return,
-        () = asked.never() => return,
-        () = stops(until) => {}
+    let is_over = {
+        let ends = pin!(async {
+            tokio::select! {
+                () = asked.never() => true,
+                () = stops(until) => false,
+            }
+        });
+        tokio::select! {
+            biased;
+            // A client that breaks its connection hears nothing more from us anyway.
+            _ = connection.as_mut() => true,
+            is_over = Seldom::new(ends) => is_over,
+        }
+    };
+    if is_over {
+        return;
     }
     if !asked.is_told() && stay.becomes_late() {
         tokio::select! {

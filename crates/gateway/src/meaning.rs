@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::consider::{Case, Looked};
 use crate::delta::everything_said;
+use crate::headers::TRACEPARENT;
 use crate::pipeline::Worker;
 use crate::sessions::SessionKey;
 use crate::settings::{Applied, Settings};
@@ -81,7 +82,7 @@ impl Worker {
             _ => None,
         };
         let is_literal = full.is_some() || service.history == SemanticHistory::Tenant;
-        let traceparent = looked.headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let traceparent = looked.headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
         let caller = traceparent.and_then(TraceContext::parse);
         let context = self.shared.telemetry.spans.check_context(caller.as_ref());
         let trace = context.map(|context| context.to_string());

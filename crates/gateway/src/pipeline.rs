@@ -129,6 +129,7 @@ impl Worker {
             settings: &settings,
             destination: &destination,
             method: &parts.method,
+            uri: &parts.uri,
             headers: &parts.headers,
             trailers: start.trailers.take(),
             case,
@@ -146,7 +147,6 @@ impl Worker {
 
     /// Reserves what the request will probably use, unless all processes have reserved it together already.
     pub(crate) fn reserve(&self, case: &mut Case<'_>) -> Result<(), Box<Refused>> {
-        let (ledger, now) = (&self.shared.ledger, self.shared.now());
         if let Some(asked) = &case.asked
             && let (Some(told), Some(standings)) = (&asked.told, asked.standings())
         {
@@ -163,6 +163,10 @@ impl Worker {
             }
             return Err(Box::new(refusal.unwrap_or_else(loop_detected)));
         }
+        if case.charges.is_empty() {
+            return Ok(());
+        }
+        let (ledger, now) = (&self.shared.ledger, self.shared.now());
         case.ticket.own = case.charges.reserve(ledger, now, case.is_let_go)?;
         case.verdict.warn_of(case.charges.stage(ledger, now));
         Ok(())
@@ -323,7 +327,7 @@ impl Worker {
     /// The refusal of a transcript that an operator has refused before, and that comes again as it was.
     pub(crate) fn still_rejected(&self, case: &mut Case<'_>) -> Option<Refused> {
         let refusals = &self.shared.pauses.refusals;
-        let again = refusals.of([case.account, case.run], case.tip, self.shared.now())?;
+        let again = refusals.of([case.account, case.run], case.tip, || self.shared.now())?;
         if again.is_news {
             self.stays_rejected(case, &again.words);
         }

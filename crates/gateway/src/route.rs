@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use hyper::header::HeaderMap;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use loopbreaker_config::{BaseUrl, Dialect as Provider, Route, Upstreams};
 use loopbreaker_dialect::Dialect;
+
+use crate::headers::{ANTHROPIC_VERSION, X_API_KEY, X_GOOG_API_KEY};
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,8 +76,10 @@ pub(crate) fn is_streamed_by_path(path: &str) -> bool {
 /// The model that a Gemini path names.
 pub(crate) fn model_in_path(path: &str) -> Option<String> {
     let path = plain(path);
-    let model = || path.rsplit('/').next()?.split(':').next();
-    model().filter(|_| is_gemini_call(&path)).map(str::to_owned)
+    if !is_gemini_call(&path) {
+        return None;
+    }
+    path.rsplit('/').next()?.split(':').next().map(str::to_owned)
 }
 
 /// Whether a path might lead out of the folder that a base URL names, to what else its host serves. A base URL without
@@ -114,18 +118,18 @@ fn provider(path: &str, query: &str, headers: &HeaderMap) -> Option<Provider> {
     }
     // A path that only one provider has is for that one, where its credential is there, whatever else is: a header too
     // many must not carry a credential to another host.
-    let has = |name| headers.contains_key(name);
+    let has = |name: HeaderName| headers.contains_key(name);
     match dialect(path) {
-        Some(Dialect::Chat | Dialect::Responses) if has("authorization") => return Some(Provider::OpenAi),
-        Some(Dialect::Anthropic) if has("authorization") || has("x-api-key") => {
+        Some(Dialect::Chat | Dialect::Responses) if has(AUTHORIZATION) => return Some(Provider::OpenAi),
+        Some(Dialect::Anthropic) if has(AUTHORIZATION) || has(X_API_KEY) => {
             return Some(Provider::Anthropic);
         }
         _ => {}
     }
-    if has("x-goog-api-key") || has_key(query) {
+    if has(X_GOOG_API_KEY) || has_key(query) {
         return Some(Provider::Gemini);
     }
-    if has("anthropic-version") || has("x-api-key") {
+    if has(ANTHROPIC_VERSION) || has(X_API_KEY) {
         return Some(Provider::Anthropic);
     }
     if path == "/v1/messages" || path.starts_with("/v1/messages/") {

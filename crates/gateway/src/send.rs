@@ -2,13 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
 use hyper::ext::ReasonPhrase;
 use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use loopbreaker::Action;
 use loopbreaker_config::ChantAction;
 use loopbreaker_dialect::{Dialect, Placement, Refusal, StreamReader, UsageFilter};
@@ -51,6 +52,7 @@ pub(crate) struct Sending<'r> {
     pub(crate) settings: &'r Arc<Settings>,
     pub(crate) destination: &'r Destination,
     pub(crate) method: &'r Method,
+    pub(crate) uri: &'r Uri,
     pub(crate) headers: &'r HeaderMap,
     /// What the client sent behind its body.
     pub(crate) trailers: Option<Box<HeaderMap>>,
@@ -70,14 +72,15 @@ impl Sending<'_> {
         let shared = &self.worker.shared;
         let upstream = self.settings.upstream(self.destination.provider, self.destination.route);
         let breaker = shared.breaker(&upstream.origin, self.settings);
-        let permit = match breaker.allow(shared.now()) {
+        let now = Instant::now();
+        let permit = match breaker.allow(shared.at(now)) {
             Ok(permit) => permit,
             Err(open) => {
                 shared.telemetry.metrics.upstream_error(UpstreamError::BreakerOpen);
                 return self.unavailable(503, &open.to_string(), Some(open.retry_after_secs));
             }
         };
-        self.record.overhead = self.times.read.elapsed().saturating_sub(self.times.held);
+        self.record.overhead = now.duration_since(self.times.read).saturating_sub(self.times.held);
 
         let mut waiting = Waiting { sending: &mut self, is_answered: false };
         let asked = waiting.sending.ask(upstream, start, &mut editing).await;
@@ -195,7 +198,7 @@ impl Sending<'_> {
         *request.headers_mut() = headers::to_upstream(self.headers, &upstream.host, edited);
         if asked_for_usage {
             // What we asked for must be taken out of the answer again, which compression would prevent.
-            headers::leave_out(request.headers_mut(), &[ACCEPT_ENCODING.as_str()]);
+            headers::leave_out(request.headers_mut(), &[ACCEPT_ENCODING]);
         }
         if self.web_socket.is_some() {
             headers::copy_upgrade(self.headers, request.headers_mut());
@@ -205,11 +208,20 @@ impl Sending<'_> {
         {
             request = request.map(|body| body.followed_by(trailers));
         }
-        let path = path_at(&upstream.base_path, &self.destination.path_and_query);
-        if let Ok(uri) = path.parse() {
-            *request.uri_mut() = uri;
+        if let Some(target) = self.target(upstream) {
+            *request.uri_mut() = target;
         }
         request
+    }
+
+    /// Path and query at the provider.
+    fn target(&self, upstream: &Upstream) -> Option<Uri> {
+        let path = &self.destination.path_and_query;
+        match self.uri.path_and_query() {
+            // What goes on as it came need not be checked once more.
+            Some(came) if upstream.base_path.is_empty() && came.as_str() == path => Some(came.clone().into()),
+            _ => path_at(&upstream.base_path, path).parse().ok(),
+        }
     }
 
     fn limit(&self) -> std::time::Duration {
@@ -217,18 +229,23 @@ impl Sending<'_> {
     }
 
     /// Passes an answer on, with our headers and a reader beside it.
-    fn pass_on(mut self, response: Response<Incoming>, lease: Lease, editing: &Editing) -> Response<Reply> {
+    fn pass_on(
+        mut self: Box<Self>,
+        response: Response<Incoming>,
+        lease: Lease,
+        editing: &Editing,
+    ) -> Response<Reply> {
         let (mut parts, body) = response.into_parts();
         let status = parts.status.as_u16();
         if status == 429 || status >= 500 {
             // Retries of an outage are no loop.
             self.case.ticket.take_back();
         }
-        let mut headers = headers::to_client(&parts.headers);
-        add_verdict(&mut headers, &self.case);
         let watch = self.watch(status, &parts.headers, editing);
+        let mut headers = headers::to_client(parts.headers);
+        add_verdict(&mut headers, &self.case);
         if editing.asked_for_usage {
-            headers::leave_out(&mut headers, &[CONTENT_LENGTH.as_str()]);
+            headers::leave_out(&mut headers, &[CONTENT_LENGTH]);
         }
         // Only what the client said itself has an answer that may be given again.
         let is_own = (200..300).contains(&status) && editing.hinted.is_none() && !editing.rewritten;
@@ -256,7 +273,7 @@ impl Sending<'_> {
                 None,
             );
         };
-        let mut headers = headers::to_client(response.headers());
+        let mut headers = headers::to_client(response.headers().clone());
         headers::copy_upgrade(response.headers(), &mut headers);
         add_verdict(&mut headers, &self.case);
         let when_over = self.settling(101);
@@ -306,7 +323,8 @@ impl Sending<'_> {
     }
 
     fn settling_and_keeping(&mut self, status: u16, keeping: Option<Keeping>) -> WhenOver {
-        let settling = Settling {
+        // It is large, and its place in memory is the only thing that is handed on.
+        let settling = Box::new(Settling {
             shared: Arc::clone(&self.worker.shared),
             settings: Arc::clone(self.settings),
             record: Record {
@@ -330,7 +348,7 @@ impl Sending<'_> {
             conversation: self.case.facts.conversation.clone(),
             chants: watching_for_chants(&self.case.policies, self.case.held_out),
             keeping,
-        };
+        });
         let shared = Arc::clone(&self.worker.shared);
         Box::new(move |ended| {
             // The client has its answer; a bug of ours in writing it down must not take the connection.

@@ -18,6 +18,20 @@ use crate::recency::Recency;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SessionKey(pub(crate) u128);
 
+impl SessionKey {
+    /// What a session is called that its client has no name for.
+    pub(crate) fn name(self) -> Arc<str> {
+        // It is made for every request, and what formats any number takes several times as long.
+        let mut name = *b"lb-0000000000000000";
+        let mut rest = (self.0 >> 64) as u64;
+        for digit in name[3..].iter_mut().rev() {
+            *digit = b"0123456789abcdef"[(rest & 0xF) as usize];
+            rest >>= 4;
+        }
+        str::from_utf8(&name).unwrap_or_default().into()
+    }
+}
+
 /// A session as people name it: hashes of its tenant's name and of its own.
 ///
 /// Operators know no keys, and what they order holds for a session that has not been seen since the start, too.

@@ -67,8 +67,9 @@ pub(crate) fn watching_for_chants(policies: &[Applied<'_>], held_out: bool) -> V
 
 impl Settling {
     /// Does it.
-    pub(crate) fn settle(mut self, ended: Ended) {
-        let now = self.shared.now();
+    pub(crate) fn settle(mut self: Box<Self>, ended: Ended) {
+        let moment = Instant::now();
+        let now = self.shared.at(moment);
         let Ended { end, answer, chant, first_chunk, kept } = ended;
         // What is given again was used and paid when it was given first.
         let is_given_again = self.record.cache_age.is_some();
@@ -163,7 +164,7 @@ impl Settling {
         drop(self.ticket);
 
         self.record.response_model = model;
-        self.record.duration = self.arrived.elapsed();
+        self.record.duration = moment.duration_since(self.arrived);
         self.record.first_chunk = first_chunk.map(|at| at.duration_since(self.arrived));
         self.shared.telemetry.record(self.record);
     }

@@ -89,7 +89,12 @@ pub(crate) struct Clock(Instant);
 impl Clock {
     /// Time since the start.
     pub(crate) fn now(self) -> Timestamp {
-        Timestamp::from_millis(self.0.elapsed().as_millis() as u64)
+        self.at(Instant::now())
+    }
+
+    /// The time that it was at this moment.
+    fn at(self, moment: Instant) -> Timestamp {
+        Timestamp::from_millis(moment.duration_since(self.0).as_millis() as u64)
     }
 }
 
@@ -351,6 +356,11 @@ impl Shared {
     /// The gateway's own time.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// The time that it was at this moment, for whoever has looked at the clock already.
+    pub(crate) fn at(&self, moment: Instant) -> Timestamp {
+        self.clock.at(moment)
     }
 
     /// Whether no new request is taken.

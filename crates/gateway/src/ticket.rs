@@ -15,8 +15,8 @@ pub(crate) struct Ticket {
     pub(crate) attempts: Vec<Attempt>,
     /// What this process itself has reserved.
     pub(crate) own: Option<Reservation>,
-    /// What other processes have to know.
-    pub(crate) common: Option<Common>,
+    /// What other processes have to know; in a box, since a lone process carries nothing of it.
+    pub(crate) common: Option<Box<Common>>,
 }
 
 /// What is told to the other processes when the request is over.

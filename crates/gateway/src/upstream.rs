@@ -6,6 +6,7 @@
 mod connect;
 mod line;
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -94,7 +95,12 @@ impl Pool {
             if !matches!(within(Self::SLOWEST_READY, line.ready()).await, Ok(Ok(()))) {
                 continue;
             }
-            let mut failed = match within(limit, line.send(request)).await {
+            // It is pinned where it is made: as an argument it would be carried along twice.
+            let sent = {
+                let sending = pin!(line.send(request));
+                within(limit, sending).await
+            };
+            let mut failed = match sent {
                 Ok(Ok(response)) => return Ok((response, self.lease(origin, line))),
                 Ok(Err(failed)) => failed,
                 Err(_) => return Err(Unreachable::TimedOut(origin.to_string().into(), limit)),
@@ -111,7 +117,11 @@ impl Pool {
         // Most requests find a connection, and need not carry the room for a handshake.
         let mut line = Box::pin(self.connector.connect(origin)).await?;
         let upload = request.body().upload();
-        match within_of_others(limit, upload.as_deref(), line.send(request)).await {
+        let sent = {
+            let sending = pin!(line.send(request));
+            within_of_others(limit, upload.as_deref(), sending).await
+        };
+        match sent {
             Ok(Ok(response)) => Ok((response, self.lease(origin, line))),
             Ok(Err(failed)) => Err(Unreachable::Broken(origin.to_string().into(), failed.into_error())),
             Err(_) => Err(Unreachable::TimedOut(origin.to_string().into(), limit)),

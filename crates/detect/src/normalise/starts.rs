@@ -36,22 +36,35 @@ const WORDS: &[&[u8; 3]] = &[
     b"Err", b"err", b"Fai", b"fai", b"Exc", b"exc", // errors
 ];
 
-/// A bit for each beginning in [`WORDS`], the case of its second and third letter aside.
-static BEGINNINGS: [u64; 1 << 10] = {
-    let mut bits = [0; 1 << 10];
+/// What tells of something whatever comes behind it, or by more than the two bytes that do.
+const OTHERS: &[u8] = b"0123456789-/:[\x1b";
+
+/// A bit for each beginning in [`WORDS`], the case of its second and third letter aside, and for all of [`OTHERS`].
+static BEGINNINGS: [u64; 1 << 11] = {
+    let mut bits = [0; 1 << 11];
     let mut at = 0;
     while at < WORDS.len() {
         let beginning = beginning(*WORDS[at]);
         bits[beginning / 64] |= 1 << (beginning % 64);
         at += 1;
     }
+    let mut at = 0;
+    while at < OTHERS.len() {
+        let first = beginning([OTHERS[at], 0, 0]) / 64;
+        let mut behind = 0;
+        while behind < 1 << 4 {
+            bits[first + behind] = u64::MAX;
+            behind += 1;
+        }
+        at += 1;
+    }
     bits
 };
 
-/// Three letters as a number: six bits of the first, five of the others.
-const fn beginning(letters: [u8; 3]) -> usize {
-    let [first, second, third] = letters;
-    (first as usize & 63) << 10 | (second as usize & 31) << 5 | third as usize & 31
+/// Three bytes as a number: seven bits of the first, five of the others.
+const fn beginning(bytes: [u8; 3]) -> usize {
+    let [first, second, third] = bytes;
+    (first as usize & 127) << 10 | (second as usize & 31) << 5 | third as usize & 31
 }
 
 /// Part of a word.
@@ -113,7 +126,15 @@ impl<'t> Starts<'t> {
         true
     }
 
-    /// How far before this place a rule may fit.
+    /// Whether the first bytes of a place leave it open. Nearly all that are looked at begin an ordinary word, so this is
+    /// asked before anything else is.
+    fn is_open(&self, at: usize) -> bool {
+        let Some(bytes) = self.text.get(at..).and_then(<[u8]>::first_chunk) else { return true };
+        let beginning = beginning(*bytes);
+        BEGINNINGS[beginning / 64] >> (beginning % 64) & 1 != 0
+    }
+
+    /// How far before this place, which is open, a rule may fit.
     fn begins_before(&self, at: usize) -> Option<usize> {
         let (free, rest) = (&self.text[self.free..at], &self.text[at..]);
         let begins = match rest.first()? {
@@ -132,10 +153,8 @@ impl<'t> Starts<'t> {
                 return (is_group && free.iter().rev().take(8).all(u8::is_ascii_hexdigit)).then_some(8);
             }
             b'0'..=b'9' => may_measure(rest),
-            letter if letter.is_ascii_alphabetic() => rest.first_chunk().is_some_and(|letters| {
-                let beginning = beginning(*letters);
-                BEGINNINGS[beginning / 64] >> (beginning % 64) & 1 != 0
-            }),
+            // Of a word, the beginning is known to be one of those.
+            letter if letter.is_ascii_alphabetic() => rest.len() >= 3,
             // The escape of a terminal; an underscore begins nothing.
             other => *other == 0x1b,
         };
@@ -151,7 +170,9 @@ impl Iterator for Starts<'_> {
             while self.open != 0 {
                 let at = self.block + self.open.trailing_zeros() as usize;
                 self.open &= self.open - 1;
-                if let Some(back) = self.begins_before(at) {
+                if self.is_open(at)
+                    && let Some(back) = self.begins_before(at)
+                {
                     return Some(at - back);
                 }
             }

@@ -304,7 +304,8 @@ fn in_another_range(print: &Print, now: &Print) -> bool {
 /// Whether a tool searches, by its name.
 fn searches(print: &Print) -> bool {
     let words = ["search", "Search", "find", "Find", "grep", "Grep"];
-    words.iter().any(|word| print.label.as_str().contains(word))
+    let name = print.label.as_str();
+    words.iter().any(|word| name.contains(word))
 }
 
 /// Whether every such search differs from `now` in one name, or two, that stand in the place of others: a form that is

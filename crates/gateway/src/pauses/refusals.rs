@@ -57,10 +57,16 @@ impl Refusals {
 
     /// How one of these sessions was refused with this transcript. Each time that it comes again, the time begins anew: a
     /// client that asks and asks does not get what an operator has refused by being patient.
-    pub(crate) fn of(&self, sessions: [RunName; 2], tip: u128, now: Timestamp) -> Option<Again> {
+    pub(crate) fn of(
+        &self,
+        sessions: [RunName; 2],
+        tip: u128,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Option<Again> {
         if !self.any.load(Ordering::Acquire) {
             return None;
         }
+        let now = now();
         let mut given = self.lock();
         given.retain(|known| now < known.until);
         self.any.store(!given.is_empty(), Ordering::Release);
@@ -112,15 +118,15 @@ mod tests {
     fn a_refused_transcript_stays_refused_until_it_has_not_come_for_a_minute() {
         let (refusals, run) = (Refusals::default(), RunName::of("acme", "run-17"));
         let fork = RunName::of("acme", "lb-1");
-        assert_eq!(refusals.of([run, run], 7, at(0)), None);
+        assert_eq!(refusals.of([run, run], 7, || at(0)), None);
         refusals.add(run, 7, "enough", at(0));
         for (seconds, is_news) in [(1, false), (59, true), (60, false), (118, true)] {
             let again = Again { words: "enough".into(), is_news };
-            assert_eq!(refusals.of([fork, run], 7, at(seconds)), Some(again), "{seconds} s");
+            assert_eq!(refusals.of([fork, run], 7, || at(seconds)), Some(again), "{seconds} s");
         }
-        assert_eq!(refusals.of([run, run], 8, at(118)), None, "it changed");
-        assert_eq!(refusals.of([fork, fork], 7, at(118)), None, "another session says the same");
-        assert_eq!(refusals.of([run, run], 7, at(178)), None);
+        assert_eq!(refusals.of([run, run], 8, || at(118)), None, "it changed");
+        assert_eq!(refusals.of([fork, fork], 7, || at(118)), None, "another session says the same");
+        assert_eq!(refusals.of([run, run], 7, || at(178)), None);
     }
 
     #[test]
@@ -128,16 +134,16 @@ mod tests {
         let (refusals, run) = (Refusals::default(), RunName::of("acme", "run-17"));
         refusals.add(run, 7, "enough", at(0));
         refusals.lift(RunName::of("acme", "another"));
-        assert!(refusals.of([run, run], 7, at(1)).is_some());
+        assert!(refusals.of([run, run], 7, || at(1)).is_some());
         refusals.lift(run);
-        assert_eq!(refusals.of([run, run], 7, at(1)), None);
+        assert_eq!(refusals.of([run, run], 7, || at(1)), None);
     }
 
     #[test]
     fn requests_without_a_transcript_are_not_refused_for_each_other() {
         let (refusals, run) = (Refusals::default(), RunName::of("acme", "run-17"));
         refusals.add(run, 0, "enough", at(0));
-        assert_eq!(refusals.of([run, run], 0, at(0)), None);
+        assert_eq!(refusals.of([run, run], 0, || at(0)), None);
     }
 
     #[test]
@@ -148,6 +154,6 @@ mod tests {
             refusals.add(run, tip, "enough", at(0));
         }
         assert_eq!(refusals.lock().len(), Refusals::MAX);
-        assert_eq!(refusals.of([run, run], 1, at(0)), None, "the oldest is forgotten");
+        assert_eq!(refusals.of([run, run], 1, || at(0)), None, "the oldest is forgotten");
     }
 }

@@ -209,3 +209,11 @@ fn the_table_is_bounded() {
     }
     assert!(sessions.len() <= 64);
 }
+
+#[test]
+fn a_session_without_a_name_is_called_by_the_first_half_of_its_key() {
+    for half in [0, 1, 0xfedc_ba98_7654_3210, u64::MAX] {
+        let key = SessionKey(u128::from(half) << 64 | 7);
+        assert_eq!(*key.name(), format!("lb-{half:016x}"));
+    }
+}
