@@ -243,33 +243,49 @@ pub(crate) struct Session {
     pub(crate) marks: Marks,
 }
 
-/// What a list shows of a session beside its numbers.
+/// What a list shows of a session beside its numbers. Most sessions are well, and what says no more than that is not written
+/// down: they are written with every page.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Marks {
     /// The last scores, the newest last.
     pub(crate) recent: Vec<f64>,
     /// What its last decisions amount to; the session's level is the worst of this, its concern and the gateway's.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) entropy_level: String,
     /// The open alert.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) alert: Option<Value>,
     /// What the gateway did last, until all was well again.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) verdict: Option<Value>,
     /// `loop` or `warning` while the gateway says so, and for a while after that.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) verdict_level: String,
     /// How sure the gateway is of that, by what it found.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) verdict_score: f64,
     /// The scores of the newest loop, and the newest warning, that it found.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) found_loop: f64,
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) found_warning: f64,
     /// The way out of the loop that the gateway saw.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) verdict_recovery: Recovery,
     /// What its own logs show of loops.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) concern: Concern,
     /// Agents whose last step here was part of what is wrong, and how bad it was; none while all is well.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) agents: BTreeMap<String, String>,
     /// The provider keeps its history, so later requests do not carry it.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) history_elsewhere: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What the gateway did, or would have done, with one request.
