@@ -13,7 +13,8 @@ from typing import Sequence
 import plots
 import tables
 from data import OPEN_SETS, ROOT, data_sets
-from measure import OURS, OURS_WARNING, Measured, embedder_or_reason, measure
+from dressed import in_other_clothes
+from measure import OURS, OURS_WARNING, Measured, embedder_or_reason, measure, replay
 from page import page
 from scoring import stopped
 from semantic import NotMeasured
@@ -34,6 +35,10 @@ def main() -> None:
     opened = [m for m in measured if m.data.name in OPEN_SETS]
     shown = opened or measured
     everything = all_tables(measured, opened)
+    print("quality: the same runs in other clothes", file=sys.stderr)
+    sets = [m.data for m in shown]
+    found = in_other_clothes(sets, lambda data: replay(Path(arguments[0]), data))
+    everything["clothes"] = [tables.clothes(sets, found)]
     print("\n".join(table.text() for group in everything.values() for table in group))
     # Without the open sets only a part can be measured, which must not replace the published whole.
     folder = PUBLISHED if len(opened) == 2 else SCRATCH

@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Sequence
+from typing import Any, Mapping, Sequence
 
-from data import Run
+from data import DataSet, Run
 from measure import OURS, OURS_WARNING, Measured
-from scoring import Score, false_per_1000_steps, score, stopped, without_early
+from scoring import Score, alarms_of, false_per_1000_steps, score, stopped, without_early
 
 NONE = "–"
+Found = Mapping[str, dict[str, Any]]
+"""What replay said of each run of a set."""
 EASY_FAMILY = "react-webshop"
 """Many old and easy loops: the table is shown with and without them."""
 
@@ -100,6 +102,20 @@ def quietness(measured: Sequence[Measured]) -> Table:
         ])
     header = ["set", "healthy steps", "false loops per 1,000", "false warnings or loops per 1,000", "wrongful stops", "loops stopped"]
     return Table("Quietness and the default ladder", header, rows)
+
+
+def clothes(sets: Sequence[DataSet], found: Mapping[str, Sequence[Found]]) -> Table:
+    """How much hangs on the form in which a harness hands over results and takes calls."""
+    rows = []
+    for name, per_set in found.items():
+        row = [name]
+        for data, of_set in zip(sets, per_set):
+            s = score(data.runs, alarms_of(of_set, "loop"))
+            healthy = [run for run in data.runs if not run.loop]
+            row += [number(s.f1), percent(s.false_alarms), steps(s.delay), f"{stopped(healthy, of_set)}/{len(healthy)}"]
+        rows.append(row)
+    header = ["clothes", *(f"{data.name}: {what}" for data in sets for what in ("F1", "false alarms", "onset→alarm", "wrongful stops"))]
+    return Table("The same runs in other clothes: ours at loop", header, rows)
 
 
 def kinds_of(measured: Sequence[Measured]) -> list[str]:

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import added
 import baselines
+import dressed
 import scoring
 import semantic
 import ship
@@ -194,6 +195,22 @@ class Added(unittest.TestCase):
         findings = [{"detector": "redundancy", "step": 1}, {"detector": "semantic", "step": 4}]
         alone = added.only_semantic({"r": {"id": "r", "findings": findings}})
         self.assertEqual(alone["r"]["findings"], [findings[1]])
+
+
+class OtherClothes(unittest.TestCase):
+    def test_what_happened_stays_what_it_was(self) -> None:
+        for name, dress in dressed.CLOTHES.items():
+            step = {"tool": "bash", "args": '{"command": "ls"}', "result": "a.txt"}
+            dress(step, 3, "run")
+            args = step["args"] if isinstance(step["args"], dict) else json.loads(step["args"])
+            self.assertEqual(args["command"], "ls", name)
+            self.assertIn("a.txt", step["result"], name)
+
+    def test_text_and_empty_results_are_left_alone(self) -> None:
+        for dress in dressed.CLOTHES.values():
+            step = {"tool": None, "thought": "done", "args": None, "result": None}
+            dress(step, 3, "run")
+            self.assertEqual(step, {"tool": None, "thought": "done", "args": None, "result": None})
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ impl Frame {
         for (start, end) in spans.iter() {
             let line = &normal[start..end];
             let mut seen = Seen::of(line);
-            let is_to_count = |known: &Line| !known.tells && known.sightings + 1 >= SIGHTINGS;
+            let is_to_count = |known: &Line| !known.tells && known.sightings.saturating_add(1) >= SIGHTINGS;
             if self.known(seen.shape).is_some_and(is_to_count) {
                 seen.tells = tells_of_the_call(&line[..line.len().min(SCANNED)]);
             }
@@ -305,8 +305,9 @@ impl Line {
             return;
         }
         if let Some(before) = before {
-            self.moved[0] += u16::from(number > before.number);
-            self.moved[1] += u16::from(number < before.number);
+            let [more, less] = &mut self.moved;
+            *more = more.saturating_add(u16::from(number > before.number));
+            *less = less.saturating_add(u16::from(number < before.number));
         }
         (self.said, self.number, self.missed) = (said, number, 0);
     }
@@ -319,7 +320,7 @@ impl Line {
     /// Whether it changes with every answer, also with those of calls that change nothing, and its number goes one way only,
     /// if it goes anywhere: it tells how many answers there were, and nothing about any.
     fn changes_for_nothing(&self) -> bool {
-        let stays = self.sightings.saturating_sub(self.changes + 1);
+        let stays = self.sightings.saturating_sub(1).saturating_sub(self.changes);
         let is_regular = self.changes > 0 && stays.saturating_mul(CHANGES_FOR_ONE) <= self.changes;
         let goes_one_way = self.moved.contains(&0);
         !self.tells
@@ -345,7 +346,8 @@ fn note_one_more(known: &mut [u32; KINDS], new: u32) {
 
 impl Edges {
     fn seen(&self) -> impl Iterator<Item = &Seen> {
-        self.seen[..self.count].iter()
+        // What was carried here by somebody else is believed no further than it can be.
+        self.seen.iter().take(self.count)
     }
 }
 

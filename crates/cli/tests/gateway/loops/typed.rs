@@ -42,7 +42,7 @@ fn typed_calls_that_are_answered_anew_are_work() {
         let words = format!("{}\n```bash\ncat part{turn}.txt\n```", THOUGHTS[turn % 6]);
         chat = chat.typed(&words, &format!("<output>\npart {turn} of it\n</output>"));
         let reply = lab.chat(&[], chat.body());
-        assert_eq!(reply.header("x-loopbreaker-verdict").as_deref(), Some("allow"), "turn {turn}");
+        assert_eq!(reply.header("x-loopbreaker-verdict"), Some("allow"), "turn {turn}");
     }
 }
 
@@ -55,6 +55,6 @@ fn code_in_an_answer_is_no_call_unless_somebody_says_what_came_of_it() {
     {
         chat = chat.typed("Like this:\n```bash\nls\n```", words);
         let reply = lab.chat(&[], chat.body());
-        assert_eq!(reply.header("x-loopbreaker-verdict").as_deref(), Some("allow"), "{words}");
+        assert_eq!(reply.header("x-loopbreaker-verdict"), Some("allow"), "{words}");
     }
 }
