@@ -134,37 +134,42 @@ impl CallFacts {
             lists: guess.notes && fields(canonical).any(|(_, value)| value.starts_with(b"[")),
             broad: guess.broad || effect.is_none(),
             command: guess.command,
-            sends: sends(tool, canonical),
+            sends: sends(tool),
             bides: effect == Some(Effect::Poll) && only_lets_time_pass(canonical),
             prose: !guess.command && !guess.shell && is_prose(canonical),
             programs: guess.programs,
             places: Places::of(canonical, written),
             ..Self::default()
         };
-        if !guess.command && Places::may_be_named(canonical) {
-            for (name, value) in fields(canonical) {
+        let names_places = !guess.command && Places::may_be_named(canonical);
+        // Arguments are long, so one walk is for everything that is asked of their fields.
+        for (name, value) in fields(canonical) {
+            facts.sends = facts.sends || carries(name, value);
+            if names_places {
                 facts.places.add_field(name, value, written);
             }
-        }
-        if effect == Some(Effect::Write) {
-            for (name, value) in fields(canonical) {
-                match name {
-                    b"old" | b"old_str" | b"old_string" | b"old_text" | b"search" | b"before" => {
-                        facts.before = hash_bytes(value);
-                    }
-                    b"new" | b"new_str" | b"new_string" | b"new_text" | b"replace" | b"replacement"
-                    | b"after" | b"content" | b"contents" | b"file_text" | b"text" | b"new_source"
-                    | b"value" | b"formula" => {
-                        facts.after = hash_bytes(value);
-                    }
-                    _ => {
-                        let field = hash_bytes(name).rotate_left(1) ^ hash_bytes(value);
-                        facts.beside = facts.beside.wrapping_add(field);
-                    }
-                }
+            if effect == Some(Effect::Write) {
+                facts.note_change(name, value);
             }
         }
         facts
+    }
+
+    /// Notes what a field of a write tells of it.
+    fn note_change(&mut self, name: &[u8], value: &[u8]) {
+        match name {
+            b"old" | b"old_str" | b"old_string" | b"old_text" | b"search" | b"before" => {
+                self.before = hash_bytes(value);
+            }
+            b"new" | b"new_str" | b"new_string" | b"new_text" | b"replace" | b"replacement" | b"after"
+            | b"content" | b"contents" | b"file_text" | b"text" | b"new_source" | b"value" | b"formula" => {
+                self.after = hash_bytes(value);
+            }
+            _ => {
+                let field = hash_bytes(name).rotate_left(1) ^ hash_bytes(value);
+                self.beside = self.beside.wrapping_add(field);
+            }
+        }
     }
 }
 
@@ -278,15 +283,19 @@ fn names_an_address(canonical: &[u8]) -> bool {
         .any(|(name, _)| matches!(name, b"url" | b"uri" | b"link" | b"href" | b"address" | b"path"))
 }
 
-/// Whether a call carries a command, keys or a request to somebody who answers. An editor's commands are its own.
-fn sends(tool: &str, canonical: &[u8]) -> bool {
-    let carries = |(name, value): (&[u8], &[u8])| match name {
+/// Whether a tool is there to carry a command, keys or a request to somebody who answers.
+fn sends(tool: &str) -> bool {
+    let says = NameSays::of(tool);
+    is_shell(says) || says.has(Word::Command)
+}
+
+/// Whether a field carries one. An editor's commands are its own.
+fn carries(name: &[u8], value: &[u8]) -> bool {
+    match name {
         b"command" => subcommand(value).is_none(),
         b"cmd" | b"keys" | b"keystrokes" | b"url" | b"method" | b"query" | b"sql" => true,
         _ => false,
-    };
-    let says = NameSays::of(tool);
-    is_shell(says) || says.has(Word::Command) || fields(canonical).any(carries)
+    }
 }
 
 /// Whether what is moved is the agent itself, or a part of it: a file has a name, and a card one to go to.
@@ -473,124 +482,4 @@ fn sql_verb(canonical: &[u8]) -> Option<Effect> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::CallFacts;
-    use crate::config::Effect;
-
-    #[track_caller]
-    fn effect(tool: &str, args: &str, expected: Option<Effect>) {
-        assert_eq!(CallFacts::read(tool, args.as_bytes(), None).effect, expected, "{tool} {args}");
-    }
-
-    #[test]
-    fn common_names_tell_their_effect() {
-        effect("read_file", r#"{"path":"a"}"#, Some(Effect::Read));
-        effect("WebSearch", r#"{"q":"a"}"#, Some(Effect::Read));
-        effect("find_user_id_by_email", "{}", Some(Effect::Read));
-        effect("edit_file", r#"{"path":"a"}"#, Some(Effect::Write));
-        effect("send_message", "{}", Some(Effect::Write));
-        effect("get_job_status", "{}", Some(Effect::Poll));
-        effect("convert_image", "{}", None);
-    }
-
-    #[test]
-    fn a_verb_that_changes_something_changes_it_whatever_stands_before() {
-        effect(
-            "search_replace",
-            r#"{"file_path":"a","new_string":"y","old_string":"x"}"#,
-            Some(Effect::Write),
-        );
-        effect("find_and_replace", "{}", Some(Effect::Write));
-        effect("update_status", r#"{"status":"done"}"#, Some(Effect::Write));
-        effect("get_edit_history", "{}", Some(Effect::Read));
-        effect("check_order_status", "{}", Some(Effect::Poll));
-    }
-
-    #[test]
-    fn who_tells_what_is_looked_for_looks() {
-        effect("google", r#"{"query":"loops"}"#, Some(Effect::Read));
-        effect("knowledge_base", r#"{"query":"loops"}"#, Some(Effect::Read));
-        effect("jira", r#"{"jql":"project = X"}"#, Some(Effect::Read));
-        effect("browser_snapshot", "{}", Some(Effect::Read));
-        effect("graphql", r#"{"query":"mutation { close }"}"#, None);
-        effect("neo4j", r#"{"query":"CREATE (n)"}"#, None);
-        effect("clear_history", "{}", None);
-        effect("ask_agent", r#"{"question":"what now"}"#, None);
-    }
-
-    #[test]
-    fn a_page_that_is_named_is_read_and_a_page_that_is_gone_to_is_not() {
-        let moves = |tool, args: &str| CallFacts::read(tool, args.as_bytes(), None).moves;
-        assert!(!moves("visit_page", r#"{"url":"https://a.example"}"#));
-        assert!(moves("visit_page", "{}"));
-        assert!(!moves("find_on_page", r#"{"text":"x"}"#));
-        assert!(moves("page_down", "{}"));
-    }
-
-    #[test]
-    fn a_shell_tool_does_what_its_command_does() {
-        effect("bash", r#"{"command":"ls -la"}"#, Some(Effect::Read));
-        effect("run_command", r#"{"command":"echo \"x\" > f"}"#, Some(Effect::Write));
-        effect("Bash", r#""cargo test""#, Some(Effect::Read));
-        effect("shell", r#"{"command":["bash","-lc","cat a"]}"#, Some(Effect::Read));
-        effect("shell", r#"{"command":["bash","-lc","cat a > b"]}"#, Some(Effect::Write));
-        effect("shell", r#"{"command":["bash","run.sh"]}"#, None);
-        effect("shell", r#"{"command":["rm","-r","a"]}"#, Some(Effect::Write));
-        effect("ls", r#""-F""#, Some(Effect::Read));
-    }
-
-    #[test]
-    fn a_tool_with_the_name_of_a_program_does_what_its_line_does() {
-        effect("kubectl", r#"{"command":"kubectl get pods"}"#, Some(Effect::Poll));
-        effect("kubectl", r#"{"command":"delete pod a"}"#, Some(Effect::Write));
-        effect("git", r#"{"args":["status","-s"]}"#, Some(Effect::Read));
-        effect("git", r#"{"args":"push origin main"}"#, Some(Effect::Write));
-        effect("aws_cli", r#"{"args":"s3 ls"}"#, Some(Effect::Read));
-        effect("aws_cli", r#"{"args":"s3 cp a b"}"#, None);
-    }
-
-    #[test]
-    fn an_editor_does_what_its_command_says() {
-        effect("str_replace_editor", r#"{"command":"view","path":"a"}"#, Some(Effect::Read));
-        effect("str_replace_editor", r#"{"command":"create","path":"a"}"#, Some(Effect::Write));
-    }
-
-    #[test]
-    fn sql_does_what_its_verb_says() {
-        effect("sql", r#""SELECT * FROM t""#, Some(Effect::Read));
-        effect("run_sql", r#"{"query":"insert into t values (1)"}"#, Some(Effect::Write));
-    }
-
-    #[test]
-    fn what_is_declared_wins() {
-        let facts = CallFacts::read("edit_file", b"{}", Some(Effect::Read));
-        assert_eq!(facts.effect, Some(Effect::Read));
-    }
-
-    #[test]
-    fn what_is_declared_moves_nothing() {
-        assert!(CallFacts::read("click_button", b"{}", None).moves);
-        assert!(!CallFacts::read("click_button", b"{}", Some(Effect::Read)).moves);
-    }
-
-    #[test]
-    fn a_list_of_things_to_do_is_the_agents_own_note() {
-        assert!(CallFacts::read("todo_write", b"{}", None).notes);
-        assert!(!CallFacts::read("write_file", b"{}", None).notes);
-    }
-
-    #[test]
-    fn an_order_is_prose_and_a_command_is_none() {
-        let prose = |tool, args: &str| CallFacts::read(tool, args.as_bytes(), None).prose;
-        assert!(prose("ask_agent", r#"{"order":"please look at all the videos once more"}"#));
-        assert!(!prose("bash", r#"{"command":"grep please look at all the videos"}"#));
-    }
-
-    #[test]
-    fn an_edit_tells_what_it_takes_and_what_it_leaves() {
-        let there = CallFacts::read("edit", br#"{"new":"y","old":"x","path":"a"}"#, None);
-        let back = CallFacts::read("edit", br#"{"new":"x","old":"y","path":"a"}"#, None);
-        assert_eq!((there.before, there.after), (back.after, back.before));
-        assert_ne!(there.before, 0);
-    }
-}
+mod tests;

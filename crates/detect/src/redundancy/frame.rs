@@ -121,8 +121,7 @@ impl Frame {
         for (start, end) in spans.iter() {
             let line = &normal[start..end];
             let mut seen = Seen::of(line);
-            let is_to_count = |known: &Line| !known.tells && known.sightings.saturating_add(1) >= SIGHTINGS;
-            if self.known(seen.shape).is_some_and(is_to_count) {
+            if self.known(seen.shape).is_some_and(Line::is_to_be_read) {
                 seen.tells = tells_of_the_call(&line[..line.len().min(SCANNED)]);
             }
             edges.seen[edges.count] = seen;
@@ -315,6 +314,12 @@ impl Line {
     /// Whether it stands around answers to calls of several kinds.
     const fn is_established(&self) -> bool {
         self.sightings >= SIGHTINGS && self.kinds[KINDS - 1] != 0
+    }
+
+    /// Whether it is about to be of the frame, so that it has to be read what it says. Reading takes longer than all else here,
+    /// and most lines come back with one kind of call only.
+    const fn is_to_be_read(&self) -> bool {
+        !self.tells && self.sightings.saturating_add(1) >= SIGHTINGS && self.kinds[KINDS - 2] != 0
     }
 
     /// Whether it changes with every answer, also with those of calls that change nothing, and its number goes one way only,
