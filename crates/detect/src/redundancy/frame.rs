@@ -470,3 +470,81 @@ fn kind_of(print: &Print) -> u32 {
     kind = fnv1a(kind, does.effect.map_or(0, |effect| effect as u8 + 1));
     (kind ^ kind >> 32) as u32 | 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Frame};
+    use crate::redundancy::window::Window;
+
+    /// A frame that has seen answers with these last lines, each to a call of another of so many kinds.
+    fn taught(last_lines: &[&str], kinds: u32, looks: bool) -> Frame {
+        let mut frame = Frame::default();
+        for (index, (line, kind)) in last_lines.iter().zip((1..=kinds).cycle()).enumerate() {
+            let mut normal =
+                format!("answer {}\n{line}", ["a", "b", "c", "d", "e", "f"][index % 6]).into_bytes();
+            let (edges, _) = frame.take_off(&mut normal);
+            frame.round.push(Answer { index, kind, looks, edges });
+            frame.learn(&mut Window::default());
+        }
+        frame
+    }
+
+    /// What is left of an answer.
+    fn left(frame: &Frame, answer: &str) -> String {
+        let mut normal = answer.as_bytes().to_vec();
+        frame.take_off(&mut normal);
+        String::from_utf8(normal).expect("as it came")
+    }
+
+    const COUNTER: [&str; 6] = ["[step 1]", "[step 2]", "[step 3]", "[step 4]", "[step 5]", "[step 6]"];
+
+    #[test]
+    fn what_changes_with_every_answer_to_all_kinds_of_calls_is_taken_off() {
+        assert_eq!(left(&taught(&COUNTER, 3, true), "words\n[step 7]"), "words");
+        assert_eq!(left(&taught(&COUNTER, 3, true), "words\n[step 7]\nmore words"), "words\nmore words");
+        assert_eq!(left(&taught(&COUNTER, 3, true), "words\n[stop 7]"), "words\n[stop 7]");
+    }
+
+    #[test]
+    fn what_only_some_kinds_of_calls_are_answered_with_stays() {
+        assert_eq!(left(&taught(&COUNTER, 2, true), "words\n[step 7]"), "words\n[step 7]");
+    }
+
+    #[test]
+    fn what_changes_only_when_something_was_done_stays() {
+        assert_eq!(left(&taught(&COUNTER, 3, false), "words\n[step 7]"), "words\n[step 7]");
+    }
+
+    #[test]
+    fn what_goes_up_and_down_stays() {
+        let prices = ["price: 10", "price: 14", "price: 12", "price: 17", "price: 11", "price: 15"];
+        assert_eq!(left(&taught(&prices, 3, true), "words\nprice: 13"), "words\nprice: 13");
+    }
+
+    #[test]
+    fn what_changes_now_and_then_stays() {
+        let scores = ["score: 3", "score: 3", "score: 4", "score: 4", "score: 5", "score: 6"];
+        assert_eq!(left(&taught(&scores, 3, true), "words\nscore: 7"), "words\nscore: 7");
+    }
+
+    #[test]
+    fn how_a_call_went_stays() {
+        let codes =
+            ["exit code: 1", "exit code: 2", "exit code: 3", "exit code: 4", "exit code: 5", "exit code: 6"];
+        assert_eq!(left(&taught(&codes, 3, true), "words\nexit code: 7"), "words\nexit code: 7");
+    }
+
+    #[test]
+    fn an_answer_that_is_nothing_but_its_frame_stays() {
+        assert_eq!(left(&taught(&COUNTER, 3, true), "[step 7]"), "[step 7]");
+    }
+
+    #[test]
+    fn what_is_taken_off_leaves_answers_that_compare_as_equal() {
+        let frame = taught(&COUNTER, 3, true);
+        let compared = |answer: &str| frame.take_off(&mut answer.as_bytes().to_vec()).1.hashes;
+        assert_eq!(compared("words\nand more\n[step 7]"), compared("words\nand more\n[step 8]"));
+        assert_ne!(compared("words\nand more\n[step 7]"), compared("words\nand less\n[step 7]"));
+        assert_ne!(compared("words\nand more"), compared("and more\nwords"));
+    }
+}
