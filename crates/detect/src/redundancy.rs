@@ -112,7 +112,7 @@ impl Redundancy {
         self.read_with_edges(step).0
     }
 
-    /// [`observe`](Self::observe) with the result already read.
+    /// [`observe`](Self::observe) with the result already read. What stands around results is learnt by `observe` alone.
     pub fn observe_read(&mut self, step: &Step<'_>, outcome: Outcome) -> Vec<Finding> {
         self.take_in(step, outcome, &Edges::default())
     }

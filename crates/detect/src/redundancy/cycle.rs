@@ -6,7 +6,7 @@ use crate::redundancy::print::{Form, Print};
 use crate::redundancy::sighting::{Rule, Sighting};
 use crate::redundancy::window::Window;
 
-const CYCLE: Rule = Rule::new("cycle", Kind::Cycle, 2, 3);
+pub(super) const CYCLE: Rule = Rule::new("cycle", Kind::Cycle, 2, 3);
 /// A sequence that waits for something is a poll in several steps. One that changes something each time, or fails for
 /// good in between, does more than wait.
 const WAITING_CYCLE: Rule = Rule::new("waiting_cycle", Kind::StalePoll, 10, 20);

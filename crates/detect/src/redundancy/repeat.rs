@@ -3,6 +3,7 @@
 use crate::config::Effect;
 use crate::finding::{Kind, Severity};
 use crate::fingerprint::Fingerprint;
+use crate::redundancy::cycle::CYCLE;
 use crate::redundancy::print::{Form, Print};
 use crate::redundancy::sighting::{Rule, Sight, Sighting, occurrences};
 use crate::redundancy::window::Window;
@@ -30,7 +31,7 @@ const DESPITE_WRITES: Rule = Rule::new("failing_despite_writes", Kind::FailingRe
 /// Marks what was seen by comparing what is left of answers without their frame.
 pub(super) fn seen_within_a_frame(sighting: &mut Sighting, now: &Print) {
     // Other rules wait longer by themselves, or look at something else than the whole answer.
-    if !matches!(sighting.rule.name, "repeat" | "cycle") {
+    if ![REPEAT.name, CYCLE.name].contains(&sighting.rule.name) {
         return;
     }
     sighting.rule.name = FRAMED.name;
