@@ -2,18 +2,19 @@
 //! calls and chants.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Frame, SizeHint};
 use loopbreaker::Chant;
 use loopbreaker_dialect::{Answer, Dialect, StreamReader, UsageFilter};
 
+use crate::broken::BrokenOff;
 use crate::cache::{Kept, Recording};
 use crate::collected::Collected;
 use crate::decode::StreamDecoder;
-use crate::upstream::Lease;
+use crate::upstream::Coming;
 
 /// How an answer ended.
 #[derive(Debug)]
@@ -46,15 +47,15 @@ pub(crate) type WhenOver = Box<dyn FnOnce(Ended) + Send + Sync>;
 
 /// The body of an answer.
 pub(crate) struct Passing {
-    inner: Option<Incoming>,
-    lease: Option<Lease>,
+    /// Dropping it is what makes the provider stop.
+    inner: Option<Coming>,
     watch: Watch,
     when_over: Option<WhenOver>,
     first_chunk: Option<Instant>,
     /// What we say after the provider's last words.
     last_words: Option<Bytes>,
     /// Why the answer broke off, until that is told.
-    broken: Option<hyper::Error>,
+    broken: Option<BrokenOff>,
     chant: Option<Chant>,
     /// The answer so far, where it may be given again.
     recording: Option<Recording>,
@@ -94,15 +95,13 @@ impl Passing {
     /// Passes on an answer, recorded where it may be given again; `when_over` is called once, at its end or when the
     /// client goes.
     pub(crate) fn new(
-        inner: Incoming,
-        lease: Lease,
+        inner: Coming,
         watch: Watch,
         recording: Option<Recording>,
         when_over: WhenOver,
     ) -> Self {
         Self {
             inner: Some(inner),
-            lease: Some(lease),
             watch,
             when_over: Some(when_over),
             first_chunk: None,
@@ -141,9 +140,7 @@ impl Passing {
                 let kept = filtered(stream.filter.as_mut(), piece.slice(..cut.keep.min(piece.len())));
                 let mut last = BytesMut::from(&*kept);
                 last.extend_from_slice(&stream.reader.closing());
-                // Dropping the connection is what makes the provider stop.
                 self.inner = None;
-                self.lease = None;
                 self.over(End::Cut(cut.chant));
                 last.freeze()
             }
@@ -153,9 +150,6 @@ impl Passing {
     /// The provider has said everything.
     fn complete(&mut self) {
         self.inner = None;
-        if let Some(lease) = self.lease.take() {
-            lease.give_back();
-        }
         if let Watch::Stream(stream) = &mut self.watch
             && let Some(filter) = &mut stream.filter
         {
@@ -184,12 +178,12 @@ impl Passing {
 
 impl Body for Passing {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BrokenOff;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let this = self.get_mut();
         loop {
             if let Some(error) = this.broken.take() {
@@ -198,15 +192,7 @@ impl Body for Passing {
             let Some(inner) = &mut this.inner else {
                 return Poll::Ready(this.last_words.take().map(|words| Ok(Frame::data(words))));
             };
-            let arrived = match &mut this.lease {
-                Some(lease) => lease.poll(context, |context| Pin::new(&mut *inner).poll_frame(context)),
-                None => Pin::new(inner).poll_frame(context),
-            };
-            let frame = match arrived {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(frame) => frame,
-            };
-            match frame {
+            match ready!(Pin::new(inner).poll_frame(context)) {
                 None => this.complete(),
                 Some(Err(error)) => {
                     this.inner = None;

@@ -13,7 +13,7 @@ use loopbreaker_telemetry::{Part, Record};
 use crate::consider::{Case, Looked};
 use crate::credentials;
 use crate::decode::{Encoding, decode};
-use crate::inbound::{self, Start};
+use crate::inbound::{self, Inbound, Start};
 use crate::limits::query_value;
 use crate::pipeline::{Worker, add_verdict, loop_detected, nobody_decided, still_paused};
 use crate::reply::{Reply, refuse, with};
@@ -38,7 +38,7 @@ impl Worker {
         let denied_with = denied_with(parts.uri.query().unwrap_or_default());
         let original = Original::of(&parts.headers, &parts.uri, parts.method.as_str());
         let dialect = route::dialect(original.path());
-        let came = match inbound::beginning(body, inbound::MAX_BODY).await {
+        let came = match inbound::beginning(Inbound::Hyper(body), inbound::MAX_BODY).await {
             Ok(Start { bytes, rest: None, .. }) => Some(bytes),
             Ok(Start { rest: Some(_), .. }) | Err(_) => None,
         };

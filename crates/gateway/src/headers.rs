@@ -1,5 +1,6 @@
 //! Headers on their way through: end-to-end ones with value and order, hop-by-hop ones and our own left out.
 
+use bytes::Bytes;
 use hyper::Request;
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, COOKIE, Entry, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
@@ -7,6 +8,7 @@ use hyper::header::{
 };
 
 use crate::access::LOGIN;
+use crate::wire::RequestLine;
 
 /// Names that are looked for in every request: one that is a text would be read anew each time.
 pub(crate) const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
@@ -28,6 +30,27 @@ pub(crate) fn to_upstream(headers: &HeaderMap, host: &HeaderValue, edited: bool)
     copy(headers, &mut out, |name| name == HOST || is_ours(name) || (edited && is_of_the_body(name)));
     leave_login_out(&mut out);
     out
+}
+
+/// The head of a request as the provider gets it, with the length of the body that is sent.
+pub(crate) fn head_to_upstream(
+    line: RequestLine<'_>,
+    headers: &HeaderMap,
+    host: &HeaderValue,
+    edited: bool,
+    without: &[HeaderName],
+    length: usize,
+) -> Bytes {
+    if !edited && without.is_empty() && all_may_go_on(headers) && !headers.contains_key(COOKIE) {
+        // Nearly every request: what goes on as it came is written as it stands.
+        return line.head(
+            headers.iter().map(|(name, value)| (name, if name == HOST { host } else { value })),
+            length,
+        );
+    }
+    let mut out = to_upstream(headers, host, edited);
+    leave_out(&mut out, without);
+    line.head(out.iter(), length)
 }
 
 /// An operator's login is for nobody but us: a browser sends it along to every path.

@@ -1,12 +1,17 @@
 //! The body of a request on its way in: read with a limit in bytes and in time.
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::HeaderMap;
-use hyper::body::{Body, Incoming};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 
+use crate::broken::BrokenOff;
+use crate::lane::LaneBody;
 use crate::within::within;
 
 /// Why a body was not read.
@@ -20,20 +25,66 @@ pub(crate) enum Unread {
     TooSlow,
     /// The client went away or broke the framing.
     #[error("the body broke off: {0}")]
-    Broken(#[from] hyper::Error),
+    Broken(#[from] BrokenOff),
+}
+
+impl From<hyper::Error> for Unread {
+    fn from(error: hyper::Error) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+/// The body of a request as it comes from its client.
+#[derive(Debug)]
+pub(crate) enum Inbound {
+    /// On a connection that hyper serves.
+    Hyper(Incoming),
+    /// On a lane, with a length that is known.
+    Lane(LaneBody),
+}
+
+impl Body for Inbound {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        match self.get_mut() {
+            Self::Hyper(body) => Pin::new(body)
+                .poll_frame(context)
+                .map(|frame| frame.map(|frame| frame.map_err(BrokenOff::from))),
+            Self::Lane(body) => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Hyper(body) => body.is_end_stream(),
+            Self::Lane(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Hyper(body) => body.size_hint(),
+            Self::Lane(body) => body.size_hint(),
+        }
+    }
 }
 
 /// The start of a body, and the rest of it if there is more.
 pub(crate) struct Start {
     pub(crate) bytes: Bytes,
-    pub(crate) rest: Option<Incoming>,
+    pub(crate) rest: Option<Inbound>,
     /// What came behind a body that was read to its end; in a box, since hardly any has some.
     pub(crate) trailers: Option<Box<HeaderMap>>,
 }
 
 /// A body that is being read, and what came behind it.
 struct Reading {
-    body: Incoming,
+    body: Inbound,
     /// Its end was seen, which one that comes in chunks does not tell by itself.
     ended: bool,
     trailers: Option<Box<HeaderMap>>,
@@ -59,7 +110,7 @@ pub(crate) const SLOWEST: Duration = Duration::from_secs(60);
 
 /// Reads a whole body. Of one that is too large the rest is read and thrown away, for many clients look at the answer
 /// only when they have sent everything; not so where the client `waits` to be asked for its body.
-pub(crate) async fn whole(body: Incoming, waits: bool) -> Result<Start, Unread> {
+pub(crate) async fn whole(body: Inbound, waits: bool) -> Result<Start, Unread> {
     let mut reading = Reading::of(body);
     match reading.within_limit().await {
         Ok(bytes) => Ok(Start { bytes, rest: None, trailers: reading.trailers }),
@@ -73,7 +124,7 @@ pub(crate) async fn whole(body: Incoming, waits: bool) -> Result<Start, Unread> 
 }
 
 /// Reads a body until it ends or is longer than `limit`.
-pub(crate) async fn beginning(body: Incoming, limit: usize) -> Result<Start, Unread> {
+pub(crate) async fn beginning(body: Inbound, limit: usize) -> Result<Start, Unread> {
     let mut reading = Reading::of(body);
     let bytes = reading.start(limit).await?;
     Ok(reading.stops_after(bytes))
@@ -81,7 +132,7 @@ pub(crate) async fn beginning(body: Incoming, limit: usize) -> Result<Start, Unr
 
 /// Takes what is there at once of a body that nobody looks at. One that is there whole can be sent again when a kept
 /// connection turns out to be dead; everything else passes as it comes.
-pub(crate) async fn at_hand(body: Incoming) -> Result<Start, Unread> {
+pub(crate) async fn at_hand(body: Inbound) -> Result<Start, Unread> {
     let mut bytes = BytesMut::new();
     let is_small = body.size_hint().exact().is_some_and(|length| length <= MAX_AT_HAND);
     let mut reading = Reading::of(body);
@@ -95,7 +146,7 @@ pub(crate) async fn at_hand(body: Incoming) -> Result<Start, Unread> {
 }
 
 impl Reading {
-    const fn of(body: Incoming) -> Self {
+    const fn of(body: Inbound) -> Self {
         Self { body, ended: false, trailers: None }
     }
 
@@ -112,6 +163,9 @@ impl Reading {
     async fn within_limit(&mut self) -> Result<Bytes, Unread> {
         if self.body.size_hint().lower() > MAX_BODY as u64 {
             return Err(Unread::TooLarge);
+        }
+        if let Inbound::Lane(body) = &self.body {
+            return at_its_place(body).await;
         }
         let start = self.start(MAX_BODY).await?;
         let is_whole = self.is_over() || self.next().await?.is_none();
@@ -163,6 +217,16 @@ impl Reading {
                     Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
                 },
             }
+        }
+    }
+}
+
+/// Reads a whole body where it comes in, without copying it from pieces.
+async fn at_its_place(body: &LaneBody) -> Result<Bytes, Unread> {
+    loop {
+        let read = poll_fn(|context| body.poll_whole(context));
+        if let Some(whole) = within(SLOWEST, read).await.map_err(|_| Unread::TooSlow)?? {
+            return Ok(whole);
         }
     }
 }

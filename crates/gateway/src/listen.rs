@@ -1,6 +1,7 @@
 //! Workers: each has a thread, a listener on the shared port, and a pool of its own.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -8,22 +9,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::control;
 use crate::headers;
+use crate::inbound::Inbound;
+use crate::lane::{Lane, Next};
 use crate::pipeline::Worker;
 use crate::reply::Reply;
 use crate::seldom::Seldom;
+use crate::wire::Rewound;
 use crate::within::within;
 
 /// Which of our endpoints a listener serves.
@@ -159,23 +163,61 @@ async fn greet(worker: Worker, stream: TcpStream, serves: Serves, tls: Option<Tl
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    match tls {
-        None => serve(worker, stream, serves, stay).await,
-        Some(tls) => {
-            if let Ok(Ok(stream)) = within(SLOWEST_HEADERS, tls.accept(stream)).await {
-                serve(worker, stream, serves, stay).await;
-            }
-        }
+    let stream = match tls {
+        None => stream.into(),
+        Some(tls) => match within(SLOWEST_HEADERS, tls.accept(stream)).await {
+            Ok(Ok(stream)) => stream.into(),
+            _ => return,
+        },
+    };
+    if serves.traffic {
+        serve_lane(worker, Lane::new(stream), serves, stay).await;
+    } else {
+        serve(worker, Rewound::new(Bytes::new(), stream), serves, stay).await;
     }
 }
 
-/// Serves one connection, HTTP/1.1 or HTTP/2.
-async fn serve(
-    worker: Worker,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    serves: Serves,
-    mut stay: Stay,
-) {
+/// Serves one plain request after the other, and leaves the connection to hyper when something else comes.
+async fn serve_lane(worker: Worker, mut lane: Lane, serves: Serves, mut stay: Stay) {
+    let mut has_asked = false;
+    let mut ends = pin!(Seldom::new(Box::pin(stay.ends())));
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = lane.next(SLOWEST_HEADERS, MAX_HEADERS) => next,
+            () = &mut ends => {
+                if has_asked || !stay.becomes_late() {
+                    return;
+                }
+                ends.set(Seldom::new(Box::pin(stay.ends())));
+                continue;
+            }
+        };
+        match next {
+            Next::Nothing => return,
+            Next::Other => break,
+            Next::Request(head) => {
+                has_asked = true;
+                let request = head.request.map(|()| lane.body());
+                // It is pinned where it is made: as an argument it would be carried along.
+                let answered = {
+                    let answering = pin!(worker.handle(request));
+                    lane.unless_gone(answering).await
+                };
+                let Some(response) = answered else { return };
+                if !lane.reply(response, head.closes || stay.is_over()).await {
+                    return;
+                }
+            }
+        }
+    }
+    if let Some(rewound) = lane.into_rewound() {
+        serve(worker, rewound, serves, stay).await;
+    }
+}
+
+/// Serves one connection as hyper does, HTTP/1.1 or HTTP/2.
+async fn serve(worker: Worker, stream: Rewound, serves: Serves, mut stay: Stay) {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -196,12 +238,11 @@ async fn serve(
         async move { Ok::<_, Infallible>(answer(&worker, serves, request).await) }
     });
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
-    let until = if stay.is_late { &mut stay.hours.closed } else { &mut stay.hours.shutdown };
     let is_over = {
         let ends = pin!(async {
             tokio::select! {
                 () = asked.never() => true,
-                () = stops(until) => false,
+                () = stay.ends() => false,
             }
         });
         tokio::select! {
@@ -218,7 +259,7 @@ async fn serve(
         tokio::select! {
             _ = connection.as_mut() => return,
             () = asked.told() => {}
-            () = stops(&mut stay.hours.closed) => {}
+            () = stay.ends() => {}
         }
     }
     connection.as_mut().graceful_shutdown();
@@ -244,7 +285,7 @@ async fn answer(worker: &Worker, serves: Serves, mut request: Request<Incoming>)
         return control::json_error(405, "method_not_allowed", "this is no proxy for other hosts");
     }
     if !own && serves.traffic {
-        return worker.handle(request).await;
+        return worker.handle(request.map(Inbound::Hyper)).await;
     }
     control::json_error(404, "not_found", "this port serves nothing here")
 }
@@ -302,7 +343,19 @@ impl Stay {
     /// good as one that comes late. Whether it may stay.
     fn becomes_late(&mut self) -> bool {
         let late = if self.is_late { None } else { self.late_guests.enter() };
+        self.is_late |= late.is_some();
         late.map(|guest| self.guest = guest).is_some()
+    }
+
+    /// Waits until the connection has to end.
+    fn ends(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut hour = if self.is_late { &self.hours.closed } else { &self.hours.shutdown }.clone();
+        async move { stops(&mut hour).await }
+    }
+
+    /// Whether the answer that is sent now is the last one.
+    fn is_over(&self) -> bool {
+        self.is_late || *self.hours.shutdown.borrow()
     }
 }
 

@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::HeaderMap;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Frame, SizeHint};
 
-use crate::inbound::Unread;
+use crate::inbound::{Inbound, Unread};
 use crate::pauses::Sent;
 use crate::timely::Timely;
 use crate::upload::Upload;
@@ -16,7 +16,7 @@ use crate::upload::Upload;
 /// What is sent upstream: bytes that were read before, what is still coming, or first the one and then the other.
 pub(crate) struct Outgoing {
     ready: Option<Bytes>,
-    coming: Option<Timely<Incoming>>,
+    coming: Option<Timely<Inbound>>,
     /// How that comes in, for whoever waits for an answer.
     upload: Option<Arc<Upload>>,
     /// What follows a body that was read whole; in a box, since hardly any has some.
@@ -33,7 +33,7 @@ impl Outgoing {
     }
 
     /// A body of which only the start was read, or nothing at all.
-    pub(crate) fn streamed(start: Bytes, coming: Incoming) -> Self {
+    pub(crate) fn streamed(start: Bytes, coming: Inbound) -> Self {
         let upload = Some(Arc::new(Upload::new()));
         Self { coming: Some(Timely::of(coming)), upload, ..Self::whole(start) }
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use hyper::body::Incoming;
 use hyper::header::{EXPECT, HOST, HeaderMap, HeaderValue};
 use hyper::{Request, Response};
 use loopbreaker::Action;
@@ -19,7 +18,7 @@ use crate::decode::{Encoding, decode};
 use crate::fleet::pausing;
 use crate::headers;
 use crate::hints::{ToPlace, is_signed};
-use crate::inbound::{self, Start, Unread};
+use crate::inbound::{self, Inbound, Start, Unread};
 use crate::inspect::goes_through;
 use crate::journal::{self, Entry};
 use crate::orders::Edit;
@@ -53,7 +52,7 @@ pub(crate) struct Times {
 
 impl Worker {
     /// Takes a request to its provider, or refuses it.
-    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Reply> {
+    pub(crate) async fn handle(&self, request: Request<Inbound>) -> Response<Reply> {
         let (at, arrived) = (SystemTime::now(), Instant::now());
         let settings = self.shared.settings();
         let (mut parts, body) = request.into_parts();
@@ -458,7 +457,7 @@ fn told_to_the_model(case: &Case<'_>, edits: &[Edit]) -> Option<String> {
 }
 
 /// Reads a body whole where it speaks a dialect, and where it is only counted as much of it as a fingerprint needs.
-async fn read(settings: &Settings, looked: &Looked<'_>, body: Incoming) -> Result<Start, Unread> {
+async fn read(settings: &Settings, looked: &Looked<'_>, body: Inbound) -> Result<Start, Unread> {
     let header = |name| looked.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     if looked.dialect.is_some() {
         let waits = header(EXPECT).is_some_and(|expected| expected.eq_ignore_ascii_case("100-continue"));

@@ -10,6 +10,7 @@ use hyper::{Response, StatusCode};
 use loopbreaker_dialect::{Dialect, Refusal, refusal};
 
 use crate::answer::Passing;
+use crate::broken::BrokenOff;
 use crate::cache::Replay;
 
 /// The body of a reply.
@@ -37,12 +38,12 @@ impl From<Bytes> for Reply {
 
 impl Body for Reply {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BrokenOff;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match self.get_mut() {
             Self::Own(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Passed(passing) => Pin::new(&mut **passing).poll_frame(context),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 use hyper::ext::ReasonPhrase;
 use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::http::uri::PathAndQuery;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use loopbreaker::Action;
@@ -31,7 +32,8 @@ use crate::route::Destination;
 use crate::settings::{Settings, Upstream};
 use crate::settle::{Settling, watching_for_chants};
 use crate::tunnel;
-use crate::upstream::{AnotherRequest, Lease, Unreachable};
+use crate::upstream::{Coming, Message, Unreachable};
+use crate::wire::RequestLine;
 
 /// What was changed in a body.
 #[derive(Default)]
@@ -87,22 +89,17 @@ impl Sending<'_> {
         waiting.is_answered = true;
         drop(waiting);
         match asked {
-            Ok((response, lease)) => {
+            Ok(response) => {
                 let status = response.status().as_u16();
                 match status {
                     429 => breaker.release(permit, shared.now()),
                     500.. => breaker.failure(permit, shared.now()),
                     _ => breaker.success(permit, shared.now()),
                 }
-                if status == 101 {
-                    lease.let_go();
-                    self.tunnel(response)
-                } else {
-                    self.pass_on(response, lease, &editing)
-                }
+                if status == 101 { self.tunnel(response) } else { self.pass_on(response, &editing) }
             }
             // The client broke its own body off, which is no failure of the provider.
-            Err(Unreachable::Broken(_, error)) if error.is_user() => {
+            Err(Unreachable::Broken(_, error)) if error.is_of_the_client() => {
                 breaker.release(permit, shared.now());
                 self.unavailable(400, "the body broke off before its end", None)
             }
@@ -124,7 +121,7 @@ impl Sending<'_> {
         upstream: &Upstream,
         start: Start,
         editing: &mut Editing,
-    ) -> Result<(Response<Incoming>, Lease), Unreachable> {
+    ) -> Result<Response<Coming>, Unreachable> {
         let original = start.bytes.clone();
         let asked = match (editing.body.take(), start.rest) {
             (Some(edited), _) => {
@@ -133,16 +130,16 @@ impl Sending<'_> {
             (None, None) => self.exchange(upstream, start.bytes, false, false).await,
             (None, Some(rest)) => {
                 let request = self.request(upstream, Outgoing::streamed(start.bytes, rest), false, false);
-                self.worker.pool.send(&upstream.origin, request, self.limit(), None).await
+                self.pass(upstream, request).await
             }
         };
         let edited = editing.hinted.is_some() || editing.rewritten || editing.asked_for_usage;
-        let is_refused = |response: &Response<Incoming>| matches!(response.status().as_u16(), 400 | 422);
+        let is_refused = |response: &Response<Coming>| matches!(response.status().as_u16(), 400 | 422);
         match asked {
-            Ok((response, _)) if edited && is_refused(&response) => {
+            Ok(response) if edited && is_refused(&response) => {
                 let again = self.exchange(upstream, original, false, false).await;
                 // A request that is refused as it came, too, says nothing about what we changed.
-                if again.as_ref().is_ok_and(|(response, _)| !is_refused(response)) {
+                if again.as_ref().is_ok_and(|response| !is_refused(response)) {
                     self.learn(upstream, editing);
                 }
                 editing.asked_for_usage = false;
@@ -173,17 +170,43 @@ impl Sending<'_> {
         self.worker.shared.telemetry.metrics.set_degraded(Part::Hint, has_no_place);
     }
 
-    /// Sends a body that is there whole, once more where a kept connection was dead.
+    /// Sends a body that is there whole.
     async fn exchange(
         &self,
         upstream: &Upstream,
         body: Bytes,
         edited: bool,
         asked_for_usage: bool,
-    ) -> Result<(Response<Incoming>, Lease), Unreachable> {
-        let again = Again { sending: self, upstream, body, edited, asked_for_usage };
-        let request = again.request();
-        self.worker.pool.send(&upstream.origin, request, self.limit(), Some(&again)).await
+    ) -> Result<Response<Coming>, Unreachable> {
+        if self.web_socket.is_some() || self.trailers.is_some() {
+            let request = self.request(upstream, Outgoing::whole(body), edited, asked_for_usage);
+            return self.pass(upstream, request).await;
+        }
+        let message = self.message(upstream, body, edited, asked_for_usage);
+        self.worker.pool.ask(&upstream.origin, message, self.limit()).await
+    }
+
+    /// Sends what is out of the ordinary; few requests are, and the others need not carry the room for it.
+    async fn pass(
+        &self,
+        upstream: &Upstream,
+        request: Request<Outgoing>,
+    ) -> Result<Response<Coming>, Unreachable> {
+        Box::pin(self.worker.pool.pass(&upstream.origin, request, self.limit())).await
+    }
+
+    fn message(&self, upstream: &Upstream, body: Bytes, edited: bool, asked_for_usage: bool) -> Message {
+        let target = self.target(upstream);
+        let target = target.as_ref().and_then(Uri::path_and_query).map_or("/", PathAndQuery::as_str);
+        let line = RequestLine { method: self.method, target };
+        // What we asked for must be taken out of the answer again, which compression would prevent.
+        let without = if asked_for_usage { &[ACCEPT_ENCODING][..] } else { &[] };
+        Message {
+            head: headers::head_to_upstream(line, self.headers, &upstream.host, edited, without, body.len()),
+            body,
+            asks_for_head: self.method == Method::HEAD,
+            sent: self.case.turn.as_ref().map(|turn| Box::new(turn.when_sent())),
+        }
     }
 
     fn request(
@@ -229,12 +252,7 @@ impl Sending<'_> {
     }
 
     /// Passes an answer on, with our headers and a reader beside it.
-    fn pass_on(
-        mut self: Box<Self>,
-        response: Response<Incoming>,
-        lease: Lease,
-        editing: &Editing,
-    ) -> Response<Reply> {
+    fn pass_on(mut self: Box<Self>, response: Response<Coming>, editing: &Editing) -> Response<Reply> {
         let (mut parts, body) = response.into_parts();
         let status = parts.status.as_u16();
         if status == 429 || status >= 500 {
@@ -253,7 +271,7 @@ impl Sending<'_> {
         let recording = asked.as_ref().map(|asked| asked.recording(body.size_hint().exact().is_none()));
         let keeping = asked.map(|asked| asked.keeping(parts.status, &headers));
         let when_over = self.settling_and_keeping(status, keeping);
-        let passing = Passing::new(body, lease, watch, recording, when_over);
+        let passing = Passing::new(body, watch, recording, when_over);
         let mut reply = Response::new(Reply::Passed(Box::new(passing)));
         *reply.status_mut() = parts.status;
         *reply.headers_mut() = headers;
@@ -265,19 +283,20 @@ impl Sending<'_> {
     }
 
     /// Joins both connections, since the provider agrees to a web socket.
-    fn tunnel(mut self, response: Response<Incoming>) -> Response<Reply> {
-        let Some(client) = self.web_socket.take() else {
+    fn tunnel(mut self, response: Response<Coming>) -> Response<Reply> {
+        let (parts, body) = response.into_parts();
+        let Some((client, provider)) = self.web_socket.take().zip(body.into_upgrading()) else {
             return self.unavailable(
                 502,
                 "the provider changed the protocol although nobody had asked",
                 None,
             );
         };
-        let mut headers = headers::to_client(response.headers().clone());
-        headers::copy_upgrade(response.headers(), &mut headers);
+        let mut headers = headers::to_client(parts.headers.clone());
+        headers::copy_upgrade(&parts.headers, &mut headers);
         add_verdict(&mut headers, &self.case);
         let when_over = self.settling(101);
-        tunnel::join(client, response, when_over);
+        tunnel::join(client, Response::from_parts(parts, provider), when_over);
         let mut reply = Response::new(Reply::EMPTY);
         *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         *reply.headers_mut() = headers;
@@ -415,22 +434,6 @@ const EVENT_STREAM: &[u8] = b"text/event-stream";
 
 /// The status in the log of a request whose client did not wait for any.
 pub(crate) const CLIENT_GONE: u16 = 499;
-
-/// Makes the same request again.
-struct Again<'r, 's> {
-    sending: &'r Sending<'s>,
-    upstream: &'r Upstream,
-    body: Bytes,
-    edited: bool,
-    asked_for_usage: bool,
-}
-
-impl AnotherRequest for Again<'_, '_> {
-    fn request(&self) -> Request<Outgoing> {
-        let body = Outgoing::whole(self.body.clone());
-        self.sending.request(self.upstream, body, self.edited, self.asked_for_usage)
-    }
-}
 
 /// The path at an upstream. A base that ends in `/v1`, as clients write it, is not doubled.
 pub(crate) fn path_at(base: &str, path: &str) -> String {

@@ -26,7 +26,7 @@ impl<B> Timely<B> {
     }
 }
 
-impl<B: Body<Data = Bytes, Error = hyper::Error> + Unpin> Body for Timely<B> {
+impl<B: Body<Data = Bytes, Error: Into<Unread>> + Unpin> Body for Timely<B> {
     type Data = Bytes;
     type Error = Unread;
 
@@ -36,7 +36,7 @@ impl<B: Body<Data = Bytes, Error = hyper::Error> + Unpin> Body for Timely<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, Unread>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             self.patience = None;
-            return Poll::Ready(frame.map(|frame| frame.map_err(Unread::from)));
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let limit = self.limit;
         let patience = self.patience.get_or_insert_with(|| Box::pin(sleep(limit)));

@@ -8,12 +8,13 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use loopbreaker_config::BaseUrl;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::Unreachable;
+use super::direct::Direct;
 use super::line::Line;
+use crate::wire::{MAX_HEADERS, Stream};
 use crate::within::within;
 
 /// A host that connections go to. Cheap to clone.
@@ -68,38 +69,43 @@ impl Connector {
         Ok(Self { tls: TlsConnector::from(Arc::new(config)) })
     }
 
-    pub(super) async fn connect(&self, origin: &Origin) -> Result<Line, Unreachable> {
-        let failed = |error: &dyn fmt::Display| {
-            Unreachable::Connect(origin.to_string().into(), error.to_string().into())
-        };
+    /// A connection for whole requests.
+    pub(super) async fn direct(&self, origin: &Origin) -> Result<Direct, Unreachable> {
+        self.stream(origin).await.map(Direct::new)
+    }
+
+    /// A connection for one request that hyper sends.
+    pub(super) async fn line(&self, origin: &Origin) -> Result<Line, Unreachable> {
+        let mut builder = http1::Builder::new();
+        builder.max_headers(MAX_HEADERS);
+        let stream = self.stream(origin).await?;
+        let (sender, connection) =
+            builder.handshake(TokioIo::new(stream)).await.map_err(|error| failed(origin, &error))?;
+        // Whoever waits for an answer on this connection is told by it, so there is nothing left to say at its end.
+        Ok(Line::new(sender, async move { drop(connection.with_upgrades().await) }))
+    }
+
+    async fn stream(&self, origin: &Origin) -> Result<Stream, Unreachable> {
         let connecting = async {
-            let stream =
-                TcpStream::connect((&*origin.host, origin.port)).await.map_err(|error| failed(&error))?;
-            stream.set_nodelay(true).map_err(|error| failed(&error))?;
+            let stream = TcpStream::connect((&*origin.host, origin.port))
+                .await
+                .map_err(|error| failed(origin, &error))?;
+            stream.set_nodelay(true).map_err(|error| failed(origin, &error))?;
             if !origin.tls {
-                return handshake(stream).await.map_err(|error| failed(&error));
+                return Ok(stream.into());
             }
-            let name = ServerName::try_from(origin.host.to_string()).map_err(|error| failed(&error))?;
-            let stream = self.tls.connect(name, stream).await.map_err(|error| failed(&error))?;
-            handshake(stream).await.map_err(|error| failed(&error))
+            let name =
+                ServerName::try_from(origin.host.to_string()).map_err(|error| failed(origin, &error))?;
+            let stream = self.tls.connect(name, stream).await.map_err(|error| failed(origin, &error))?;
+            Ok(stream.into())
         };
         match within(Self::LIMIT, connecting).await {
             Ok(connected) => connected,
-            Err(_) => Err(failed(&format_args!("no connection within {:?}", Self::LIMIT))),
+            Err(_) => Err(failed(origin, &format_args!("no connection within {:?}", Self::LIMIT))),
         }
     }
 }
 
-/// As many headers an answer may have. Behind a few gateways of others it may be more than a hundred, and what a provider
-/// answers is no reason to think that it is away.
-const MAX_HEADERS: usize = 1_000;
-
-async fn handshake(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-) -> Result<Line, hyper::Error> {
-    let mut builder = http1::Builder::new();
-    builder.max_headers(MAX_HEADERS);
-    let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
-    // Whoever waits for an answer on this connection is told by it, so there is nothing left to say at its end.
-    Ok(Line::new(sender, async move { drop(connection.with_upgrades().await) }))
+fn failed(origin: &Origin, error: &dyn fmt::Display) -> Unreachable {
+    Unreachable::Connect(origin.to_string().into(), error.to_string().into())
 }

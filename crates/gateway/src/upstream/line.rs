@@ -1,4 +1,5 @@
-//! One connection to a provider, moved on by whoever uses it.
+//! A connection to a provider for what is sent as it comes in, or that is to change its protocol: hyper reads and writes
+//! it, moved on by whoever uses it, and it carries one request.
 //!
 //! A task of its own would have to be woken for each piece that goes or comes, and would wake the one that waits for
 //! it in turn. So whoever waits moves the bytes as well: pieces that have come together are passed on together.
@@ -11,7 +12,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
 
@@ -38,28 +38,20 @@ impl Line {
         Self { sender, connection: Some(Box::pin(connection)), waker: Waker::from(Arc::clone(&relay)), relay }
     }
 
-    /// Waits until another request can be sent.
-    pub(super) async fn ready(&mut self) -> Result<(), hyper::Error> {
-        if self.sender.is_ready() {
-            return Ok(());
-        }
-        poll_fn(|context| self.poll(context, SendRequest::poll_ready)).await
-    }
-
     /// Sends a request and waits until its answer begins.
     pub(super) async fn send(
         &mut self,
         request: Request<Outgoing>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Outgoing>>> {
-        let mut answer = pin!(self.sender.try_send_request(request));
-        poll_fn(|context| self.poll(context, |_, context| answer.as_mut().poll(context))).await
+    ) -> Result<Response<Incoming>, hyper::Error> {
+        let mut answer = pin!(self.sender.send_request(request));
+        poll_fn(|context| self.poll(context, |context| answer.as_mut().poll(context))).await
     }
 
     /// Polls what depends on this line, and moves its bytes until neither gets any further.
-    pub(crate) fn poll<T>(
+    pub(super) fn poll<T>(
         &mut self,
         context: &Context<'_>,
-        mut work: impl FnMut(&mut SendRequest<Outgoing>, &mut Context<'_>) -> Poll<T>,
+        mut work: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         self.relay.listen(context.waker());
         let mut own = Context::from_waker(&self.waker);
@@ -72,7 +64,7 @@ impl Line {
             {
                 self.connection = None;
             }
-            let done = work(&mut self.sender, &mut own);
+            let done = work(&mut own);
             let woken = self.relay.end();
             if done.is_ready() || !woken {
                 return done;
@@ -83,19 +75,6 @@ impl Line {
         Poll::Pending
     }
 
-    /// Whether an idle line is still open. What was closed by the other side is seen only by looking.
-    pub(super) fn is_open(&mut self) -> bool {
-        self.relay.listen(Waker::noop());
-        let mut own = Context::from_waker(&self.waker);
-        let Some(connection) = &mut self.connection else { return false };
-        connection.as_mut().poll(&mut own).is_pending() && !self.sender.is_closed()
-    }
-
-    /// Nobody uses it for now, so nobody has to know what happens on it.
-    pub(super) fn rest(&self) {
-        self.relay.listen(Waker::noop());
-    }
-
     /// Lets a task of its own move the bytes from now on.
     pub(super) fn run_by_itself(self) {
         if let Some(connection) = self.connection {
@@ -103,7 +82,6 @@ impl Line {
         }
     }
 }
-
 impl fmt::Debug for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Line")

@@ -1,0 +1,119 @@
+//! A connection to a provider that carries whole requests, one after the other.
+//!
+//! Whoever waits for an answer moves the bytes as well: no task of its own has to be woken for each piece that goes or
+//! comes.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::broken::BrokenOff;
+use crate::pauses::Sent;
+use crate::wire::{AnswerHead, AnswerHeads, Patience, Pipe, Queue, Stream};
+
+/// A request as it is sent.
+pub(crate) struct Message {
+    pub(crate) head: Bytes,
+    pub(crate) body: Bytes,
+    /// Whether its answer has no body, whatever its head says.
+    pub(crate) asks_for_head: bool,
+    /// Who is told when it is on its way; in a box, since hardly anybody is.
+    pub(crate) sent: Option<Box<Sent>>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// The connection was closed before anything was answered.
+    Dead(BrokenOff),
+    /// It broke, or what came is no answer.
+    Broken(BrokenOff),
+    TimedOut,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    pipe: Pipe,
+    /// What of the request has not been sent.
+    unsent: Queue,
+    patience: Patience,
+    heads: AnswerHeads,
+}
+
+impl Direct {
+    pub(super) fn new(stream: Stream) -> Self {
+        Self {
+            pipe: Pipe::new(stream),
+            unsent: Queue::default(),
+            patience: Patience::of(Duration::ZERO),
+            heads: AnswerHeads::default(),
+        }
+    }
+
+    /// Whether an idle connection can be used. What was closed by the other side is seen only by looking.
+    pub(super) fn is_open(&mut self) -> bool {
+        // Whoever says something without being asked is no use either.
+        self.pipe.poll_fill(&mut Context::from_waker(Waker::noop())).is_pending()
+    }
+
+    /// Sends a request and waits until its answer begins.
+    pub(super) async fn ask(&mut self, message: &mut Message, limit: Duration) -> Result<AnswerHead, Failed> {
+        self.patience.begin(limit);
+        self.unsent.push(message.head.clone());
+        self.unsent.push(message.body.clone());
+        poll_fn(|context| self.poll_answer(context, message)).await
+    }
+
+    fn poll_answer(
+        &mut self,
+        context: &mut Context<'_>,
+        message: &mut Message,
+    ) -> Poll<Result<AnswerHead, Failed>> {
+        // A provider that does not take all of it may have answered all the same.
+        let failed = match self.poll_send(context) {
+            Poll::Ready(sent) => {
+                message.sent = None;
+                sent.err()
+            }
+            Poll::Pending => None,
+        };
+        loop {
+            match self.pipe.poll_fill(context) {
+                Poll::Ready(Ok(1..)) => match self.heads.read(&mut self.pipe.ahead, message.asks_for_head) {
+                    Ok(None) => {}
+                    Ok(Some(head)) => return Poll::Ready(Ok(head)),
+                    Err(error) => return Poll::Ready(Err(Failed::Broken(error))),
+                },
+                Poll::Ready(ended) => {
+                    let why = failed.or(ended.err()).map_or_else(BrokenOff::early_end, BrokenOff::from);
+                    let is_silent = self.pipe.ahead.is_empty();
+                    return Poll::Ready(Err(if is_silent { Failed::Dead(why) } else { Failed::Broken(why) }));
+                }
+                Poll::Pending => break,
+            }
+        }
+        match failed {
+            Some(error) => Poll::Ready(Err(Failed::Dead(error.into()))),
+            None => self.patience.poll_over(context).map(|()| Err(Failed::TimedOut)),
+        }
+    }
+
+    /// Sends what has not been sent.
+    pub(super) fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.pipe.poll_send(context, &mut self.unsent)
+    }
+
+    /// What has come of the answer.
+    pub(super) fn pipe(&mut self) -> &mut Pipe {
+        &mut self.pipe
+    }
+
+    /// Whether nothing of this request or its answer is left over.
+    pub(super) fn is_clean(&self) -> bool {
+        self.unsent.is_empty() && self.pipe.ahead.is_empty()
+    }
+}
