@@ -1,6 +1,5 @@
 //! Headers on their way through: end-to-end ones with value and order, hop-by-hop ones and our own left out.
 
-use bytes::Bytes;
 use hyper::Request;
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, COOKIE, Entry, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
@@ -40,7 +39,7 @@ pub(crate) fn head_to_upstream(
     edited: bool,
     without: &[HeaderName],
     length: usize,
-) -> Bytes {
+) -> Vec<u8> {
     if !edited && without.is_empty() && all_may_go_on(headers) && !headers.contains_key(COOKIE) {
         // Nearly every request: what goes on as it came is written as it stands.
         return line.head(

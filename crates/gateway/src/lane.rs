@@ -19,8 +19,8 @@ use hyper::body::Body as _;
 use crate::inbound::{Inbound, MAX_BODY};
 use crate::reply::Reply;
 use crate::wire::{
-    Encoding, Patience, Pipe, Queue, ReplyHead, RequestHead, RequestHeads, Rewound, Seen, Stream, chunk_end,
-    chunk_start, last_chunk,
+    Encoding, Most, Patience, Pipe, Queue, ReplyHead, RequestHead, RequestHeads, Rewound, Seen, Stream,
+    chunk_end, chunk_start, last_chunk,
 };
 use crate::within::within;
 
@@ -73,19 +73,21 @@ impl Lane {
 
     /// Waits for the next request, whose head comes in this time and is at most so long.
     pub(crate) async fn next(&mut self, limit: Duration, longest: usize) -> Next {
+        // A body that is too large is answered by hyper, which knows what to do with the rest of it.
+        let most = Most { head: longest, body: MAX_BODY as u64 };
         self.patience.begin(limit);
         poll_fn(|context| {
             let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
             let mut has_come = !client.pipe.ahead.is_empty();
             loop {
                 if has_come {
-                    match self.heads.read(&mut client.pipe.ahead, longest) {
+                    match self.heads.read(&mut client.pipe.ahead, most) {
                         Seen::Part => {}
-                        Seen::Plain(head) if head.length <= MAX_BODY as u64 => {
+                        Seen::Plain(head) => {
                             client.left = head.length;
                             return Poll::Ready(Next::Request(head));
                         }
-                        Seen::Plain(_) | Seen::Other => return Poll::Ready(Next::Other),
+                        Seen::Other => return Poll::Ready(Next::Other),
                     }
                 }
                 match client.pipe.poll_fill(context) {

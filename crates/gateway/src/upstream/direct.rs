@@ -16,7 +16,7 @@ use crate::wire::{AnswerHead, AnswerHeads, Patience, Pipe, Queue, Stream};
 
 /// A request as it is sent.
 pub(crate) struct Message {
-    pub(crate) head: Bytes,
+    pub(crate) head: Vec<u8>,
     pub(crate) body: Bytes,
     /// Whether its answer has no body, whatever its head says.
     pub(crate) asks_for_head: bool,
@@ -38,7 +38,7 @@ pub(super) enum Failed {
 #[derive(Debug)]
 pub(crate) struct Direct {
     pipe: Pipe,
-    /// What of the request has not been sent.
+    /// What of the request had not been sent when its answer began.
     unsent: Queue,
     patience: Patience,
     heads: AnswerHeads,
@@ -63,18 +63,23 @@ impl Direct {
     /// Sends a request and waits until its answer begins.
     pub(super) async fn ask(&mut self, message: &mut Message, limit: Duration) -> Result<AnswerHead, Failed> {
         self.patience.begin(limit);
-        self.unsent.push(message.head.clone());
-        self.unsent.push(message.body.clone());
-        poll_fn(|context| self.poll_answer(context, message)).await
+        let mut written = 0;
+        let head = poll_fn(|context| self.poll_answer(context, message, &mut written)).await?;
+        if let Some(rest) = message.head.get(written..) {
+            self.unsent.push(Bytes::copy_from_slice(rest));
+        }
+        self.unsent.push(message.body.slice(written.saturating_sub(message.head.len())..));
+        Ok(head)
     }
 
     fn poll_answer(
         &mut self,
         context: &mut Context<'_>,
         message: &mut Message,
+        written: &mut usize,
     ) -> Poll<Result<AnswerHead, Failed>> {
         // A provider that does not take all of it may have answered all the same.
-        let failed = match self.poll_send(context) {
+        let failed = match self.pipe.poll_send_both(context, [&message.head, &message.body], written) {
             Poll::Ready(sent) => {
                 message.sent = None;
                 sent.err()
@@ -102,7 +107,7 @@ impl Direct {
         }
     }
 
-    /// Sends what has not been sent.
+    /// Sends what had not been sent when the answer began.
     pub(super) fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.pipe.poll_send(context, &mut self.unsent)
     }

@@ -93,6 +93,14 @@ fn changed(rest: &[u8], known: &[u8], line: &Line) -> Option<(HeaderValue, usize
     let name = known.get(..=line.name.as_str().len()).filter(|name| name.ends_with(b":"))?;
     let end = 1 + memchr::memchr(b'\n', rest)?;
     let value = rest.get(..end)?.strip_suffix(b"\r\n")?.strip_prefix(name)?;
-    let value = HeaderValue::from_bytes(value.trim_ascii()).ok()?;
+    let value = HeaderValue::from_bytes(without_blanks(value)).ok()?;
     line.may_change.then_some((value, end))
+}
+
+/// Blanks around a value are no part of it; a carriage return is no blank.
+fn without_blanks(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
 }

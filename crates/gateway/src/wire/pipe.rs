@@ -79,6 +79,34 @@ impl Pipe {
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
+    /// Sends one part and then the other, of which so much has been written.
+    pub(crate) fn poll_send_both(
+        &mut self,
+        context: &mut Context<'_>,
+        parts: [&[u8]; 2],
+        written: &mut usize,
+    ) -> Poll<io::Result<()>> {
+        let [first, second] = parts;
+        if *written == first.len() + second.len() {
+            return Poll::Ready(Ok(()));
+        }
+        while *written < first.len() + second.len() {
+            let stream = Pin::new(&mut self.stream);
+            let behind = second.get(written.saturating_sub(first.len())..).unwrap_or_default();
+            let more = match first.get(*written..) {
+                None | Some([]) => ready!(stream.poll_write(context, behind))?,
+                Some(front) => {
+                    ready!(stream.poll_write_vectored(context, &[IoSlice::new(front), IoSlice::new(behind)]))?
+                }
+            };
+            if more == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            *written += more;
+        }
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
     /// Tells the other side that nothing more comes.
     pub(crate) fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
@@ -168,6 +196,27 @@ mod tests {
         there.read_to_end(&mut came).await.unwrap();
         sending.await.unwrap();
         assert!(came == pieces.concat());
+    }
+
+    #[tokio::test]
+    async fn two_parts_arrive_one_behind_the_other() {
+        for (first, second) in [(9, 0), (9, 900_000), (700_000, 800_000), (0, 3)] {
+            let (mut pipe, mut there) = both_ends().await;
+            let parts = [vec![1; first], vec![2; second]];
+            let whole = parts.concat();
+            let sending = tokio::spawn(async move {
+                let mut written = 0;
+                let parts = [&*parts[0], &*parts[1]];
+                std::future::poll_fn(|context| pipe.poll_send_both(context, parts, &mut written))
+                    .await
+                    .unwrap();
+                assert_eq!(written, first + second);
+            });
+            let mut came = Vec::new();
+            there.read_to_end(&mut came).await.unwrap();
+            sending.await.unwrap();
+            assert!(came == whole, "{first} {second}");
+        }
     }
 
     #[tokio::test]

@@ -29,6 +29,13 @@ pub(crate) struct RequestHead {
     pub(crate) closes: bool,
 }
 
+/// How long a request may be that is served here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Most {
+    pub(crate) head: usize,
+    pub(crate) body: u64,
+}
+
 /// Reads the heads of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct RequestHeads {
@@ -54,20 +61,22 @@ const MAX_DIGITS: usize = 13;
 impl RequestHeads {
     /// Takes the head of a request off what has come, when all of it is there and it is plain: nothing in it is about
     /// how it is carried, but its length.
-    pub(crate) fn read(&mut self, came: &mut BytesMut, longest: usize) -> Seen {
-        if let Some((head, end)) = self.last.as_ref().and_then(|last| last.again(came)) {
+    pub(crate) fn read(&mut self, came: &mut BytesMut, most: Most) -> Seen {
+        let again = self.last.as_ref().and_then(|last| last.again(came));
+        if let Some((head, end)) = again.filter(|(head, _)| head.length <= most.body) {
             came.advance(end);
             return Seen::Plain(head);
         }
         let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
         let mut parsed = httparse::Request::new(&mut []);
         let end = match parsed.parse_with_uninit_headers(came, &mut slots) {
-            Ok(httparse::Status::Complete(end)) if end <= longest => end,
-            Ok(httparse::Status::Partial) if came.len() < longest => return Seen::Part,
+            Ok(httparse::Status::Complete(end)) if end <= most.head => end,
+            Ok(httparse::Status::Partial) if came.len() < most.head => return Seen::Part,
             _ => return Seen::Other,
         };
         // Nothing is taken before it is known to be plain, so hyper can read the others from their start.
-        let Some(head) = self.plain(&parsed, came, end) else { return Seen::Other };
+        let plain = self.plain(&parsed, came, end);
+        let Some(head) = plain.filter(|head| head.length <= most.body) else { return Seen::Other };
         came.advance(end);
         Seen::Plain(head)
     }
@@ -177,9 +186,10 @@ mod tests {
     use bytes::BytesMut;
     use proptest::prelude::*;
 
-    use super::{RequestHeads, Seen};
+    use super::{Most, RequestHeads, Seen};
 
-    const MOST: usize = 1_000;
+    const MOST: Most = Most { head: 1_000, body: 10_000_000 };
+    const LONGER: Most = Most { head: 4_000, ..MOST };
 
     fn seen(text: &str) -> (Seen, BytesMut) {
         let mut came = BytesMut::from(text);
@@ -218,8 +228,8 @@ mod tests {
 
     #[test]
     fn what_is_out_of_the_ordinary_is_left_to_hyper_with_all_of_its_bytes() {
-        let long = format!("GET / HTTP/1.1\r\nhost: h\r\nx: {}\r\n\r\n", "y".repeat(MOST));
-        let endless = "x".repeat(MOST);
+        let long = format!("GET / HTTP/1.1\r\nhost: h\r\nx: {}\r\n\r\n", "y".repeat(MOST.head));
+        let endless = "x".repeat(MOST.head);
         let many = format!("GET / HTTP/1.1\r\nhost: h\r\n{}\r\n", "a: b\r\n".repeat(101));
         for text in [
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -237,6 +247,7 @@ mod tests {
             "POST /a HTTP/1.1\r\nhost: h\r\ncontent-length: 3, 3\r\n\r\nabc",
             "POST /a HTTP/1.1\r\nhost: h\r\ncontent-length:\r\n\r\n",
             "POST /a HTTP/1.1\r\nhost: h\r\ncontent-length: 99999999999999\r\n\r\n",
+            "POST /a HTTP/1.1\r\nhost: h\r\ncontent-length: 10000001\r\n\r\n",
             "POST /a HTTP/1.1\r\nhost: h\r\ncontent-length : 3\r\n\r\nabc",
             "GET /a HTTP/1.1\r\nhost: h\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
             "GET /a HTTP/1.1\r\nhost: h\r\nconnection: x-hop\r\nx-hop: 1\r\n\r\n",
@@ -283,6 +294,7 @@ mod tests {
             ("", ""),
             ("Length: 4", "Length: 1234567"),
             ("Length: 4", "Length:   5 "),
+            ("Length: 4", "Length: 10000001"),
             ("Length: 4", "Length: +4"),
             ("Length: 4", "Length: "),
             ("Length: 4", "Length: 4\r\ncontent-length: 4"),
@@ -296,6 +308,9 @@ mod tests {
             ("sk", "o\u{7f}ther"),
             ("x: 1", "x: "),
             ("x: 1", "x:1"),
+            ("x: 1", "x: \t2\t "),
+            ("x: 1", "x: 2\r"),
+            ("x: 1", "x: 2\u{e9}"),
             ("x: 1", "y: 1"),
             ("x: 1", "x: 1\r\nexpect: 100-continue"),
             ("two: b", "two: c"),
@@ -322,7 +337,10 @@ mod tests {
             lines in proptest::collection::vec("(x|y|host|content-length|connection|te|X-Key): ?[0-9a-z -]{0,6}", 0..8),
             changed in proptest::collection::vec((0_usize..8, "(x|y|host|content-length|connection|te|X-Key): ?[0-9a-z -]{0,6}"), 0..3),
         ) {
-            let head = |lines: &[String]| format!("POST /a HTTP/1.1\r\nhost: h\r\n{}\r\n\r\n", lines.join("\r\n"));
+            let head = |lines: &[String]| {
+                let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+                format!("POST /a HTTP/1.1\r\nhost: h\r\n{lines}\r\n")
+            };
             let mut others = lines.clone();
             for (at, line) in changed {
                 if let Some(old) = others.get_mut(at) {
@@ -353,10 +371,10 @@ mod tests {
             let cut = cut.index(text.len());
             let mut came = BytesMut::from(&text[..cut]);
             if cut < head {
-                prop_assert!(matches!(RequestHeads::default().read(&mut came, 4_000), Seen::Part));
+                prop_assert!(matches!(RequestHeads::default().read(&mut came, LONGER), Seen::Part));
                 came.extend_from_slice(&text.as_bytes()[cut..]);
             }
-            let Seen::Plain(taken) = RequestHeads::default().read(&mut came, 4_000) else { panic!("{text}") };
+            let Seen::Plain(taken) = RequestHeads::default().read(&mut came, LONGER) else { panic!("{text}") };
             prop_assert_eq!(taken.length, body.len() as u64);
             prop_assert_eq!(taken.request.headers().len(), 2 + names.len());
             for (name, value) in names.iter().zip(&values) {

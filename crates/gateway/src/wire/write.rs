@@ -23,10 +23,10 @@ impl RequestLine<'_> {
         self,
         headers: impl Iterator<Item = (&'h HeaderName, &'h HeaderValue)>,
         length: usize,
-    ) -> Bytes {
-        let mut out = BytesMut::with_capacity(1 << 10);
+    ) -> Vec<u8> {
+        let mut out = Vec::with_capacity(USUAL_HEAD);
         for part in [self.method.as_str(), " ", self.target, " HTTP/1.1\r\n"] {
-            out.put_slice(part.as_bytes());
+            out.extend_from_slice(part.as_bytes());
         }
         let mut says_length = false;
         for (name, value) in headers {
@@ -42,10 +42,13 @@ impl RequestLine<'_> {
         if !says_length && has_body {
             put_length(&mut out, length as u64);
         }
-        out.put_slice(b"\r\n");
-        out.freeze()
+        out.extend_from_slice(b"\r\n");
+        out
     }
 }
+
+/// Most heads are shorter.
+const USUAL_HEAD: usize = 1 << 10;
 
 /// How a body is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,15 +73,15 @@ impl ReplyHead<'_> {
     /// The bytes of the head, and how its body is to follow.
     pub(crate) fn write(&self) -> (Bytes, Encoding) {
         let Parts { status, headers, extensions, .. } = self.parts;
-        let mut out = BytesMut::with_capacity(1 << 10);
-        out.put_slice(b"HTTP/1.1 ");
-        out.put_slice(status.as_str().as_bytes());
-        out.put_slice(b" ");
+        let mut out = Vec::with_capacity(USUAL_HEAD);
+        out.extend_from_slice(b"HTTP/1.1 ");
+        out.extend_from_slice(status.as_str().as_bytes());
+        out.extend_from_slice(b" ");
         match extensions.get::<ReasonPhrase>() {
-            Some(reason) => out.put_slice(reason.as_bytes()),
-            None => out.put_slice(status.canonical_reason().unwrap_or("<none>").as_bytes()),
+            Some(reason) => out.extend_from_slice(reason.as_bytes()),
+            None => out.extend_from_slice(status.canonical_reason().unwrap_or("<none>").as_bytes()),
         }
-        out.put_slice(b"\r\n");
+        out.extend_from_slice(b"\r\n");
         let has_no_body =
             status.is_informational() || matches!(*status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         for (name, value) in headers {
@@ -96,18 +99,18 @@ impl ReplyHead<'_> {
                 Encoding::Length(known)
             }
             (None, None) => {
-                out.put_slice(b"transfer-encoding: chunked\r\n");
+                out.extend_from_slice(b"transfer-encoding: chunked\r\n");
                 Encoding::Chunked
             }
         };
         if self.closes {
-            out.put_slice(b"connection: close\r\n");
+            out.extend_from_slice(b"connection: close\r\n");
         }
         if !headers.contains_key(DATE) {
             put_date(&mut out);
         }
-        out.put_slice(b"\r\n");
-        (out.freeze(), encoding)
+        out.extend_from_slice(b"\r\n");
+        (out.into(), encoding)
     }
 }
 
@@ -133,17 +136,17 @@ pub(crate) const fn last_chunk() -> Bytes {
     Bytes::from_static(b"0\r\n\r\n")
 }
 
-fn put_header(out: &mut BytesMut, name: &HeaderName, value: &HeaderValue) {
+fn put_header(out: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
     let (name, value) = (name.as_str().as_bytes(), value.as_bytes());
     out.reserve(name.len() + value.len() + 4);
-    out.put_slice(name);
-    out.put_slice(b": ");
-    out.put_slice(value);
-    out.put_slice(b"\r\n");
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
 }
 
-fn put_length(out: &mut BytesMut, length: u64) {
-    out.put_slice(b"content-length: ");
+fn put_length(out: &mut Vec<u8>, length: u64) {
+    out.extend_from_slice(b"content-length: ");
     let mut digits = [0; 20];
     let mut left = length;
     let mut first = digits.len();
@@ -155,12 +158,12 @@ fn put_length(out: &mut BytesMut, length: u64) {
             break;
         }
     }
-    out.put_slice(&digits[first..]);
-    out.put_slice(b"\r\n");
+    out.extend_from_slice(&digits[first..]);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// The time of day as HTTP writes it, which is the same for a second.
-fn put_date(out: &mut BytesMut) {
+fn put_date(out: &mut Vec<u8>) {
     thread_local! {
         static DATE: RefCell<Option<(Instant, [u8; 29])>> = const { RefCell::new(None) };
     }
@@ -175,9 +178,9 @@ fn put_date(out: &mut BytesMut) {
             *known = written.as_bytes().try_into().ok().map(|date| (ends, date));
         }
         if let Some((_, date)) = known {
-            out.put_slice(b"date: ");
-            out.put_slice(date);
-            out.put_slice(b"\r\n");
+            out.extend_from_slice(b"date: ");
+            out.extend_from_slice(date);
+            out.extend_from_slice(b"\r\n");
         }
     });
 }
@@ -196,7 +199,7 @@ mod tests {
 
     fn request(method: &Method, headers: &[(&'static str, &'static str)], length: usize) -> String {
         let head = RequestLine { method, target: "/a?b" }.head(map(headers).iter(), length);
-        String::from_utf8(head.to_vec()).unwrap()
+        String::from_utf8(head).unwrap()
     }
 
     #[test]
