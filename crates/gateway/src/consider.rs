@@ -27,7 +27,8 @@ use crate::limits::{Charges, Estimate, Keys};
 use crate::loops::Ruled;
 use crate::pauses::Turn;
 use crate::pipeline::Worker;
-use crate::reading::{Reading, read_body};
+use crate::reading::{Reading, nothing_said, read_body};
+use crate::recent::Tails;
 use crate::reminders::Ending;
 use crate::route::{is_streamed_by_path, model_in_path};
 use crate::sessions::{AfterRefusal, Located, RunName, SessionKey};
@@ -70,7 +71,7 @@ pub(crate) struct Case<'s> {
     pub(crate) tip: u128,
     /// How the conversation began that it belongs to.
     pub(crate) anchor: u128,
-    pub(crate) model: Option<Box<str>>,
+    pub(crate) model: Option<Arc<str>>,
     pub(crate) facts: Arc<Facts>,
     pub(crate) policies: Vec<Applied<'s>>,
     pub(crate) verdict: Verdict,
@@ -108,8 +109,8 @@ pub(crate) struct Case<'s> {
 pub(crate) enum Whose {
     /// By the client's name for it, else by who calls.
     Named { key: SessionKey, name: Arc<str> },
-    /// By what was said: the transcript's links, and the hashes of its last messages, oldest first.
-    Transcript { anchor: u128, chain: Vec<u128>, tails: Vec<u128> },
+    /// By what was said: the transcript's links, oldest first, and the hashes of its last messages.
+    Transcript { anchor: u128, chain: Vec<u128>, tails: Tails },
 }
 
 impl Case<'_> {
@@ -186,10 +187,7 @@ impl Case<'_> {
         let traceparent = looked.headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
         Record {
             at,
-            tenant: Arc::clone(&self.tenant.name),
             tenant_class: self.tenant.class,
-            agent: Arc::clone(&self.agent),
-            session: Arc::clone(&self.session),
             dialect: match looked.dialect {
                 Some(Dialect::Chat) => Told::Chat,
                 Some(Dialect::Responses) => Told::Responses,
@@ -200,11 +198,15 @@ impl Case<'_> {
             method: method(looked.method),
             path: looked.path.into(),
             model: self.model.clone(),
-            upstream: Arc::clone(upstream),
             stream: self.facts.stream || is_streamed_by_path(looked.path),
             ids: traceparent.and_then(TraceContext::parse),
             check: self.check,
-            ..Record::default()
+            ..Record::of(
+                Arc::clone(&self.tenant.name),
+                Arc::clone(&self.agent),
+                Arc::clone(&self.session),
+                Arc::clone(upstream),
+            )
         }
     }
 
@@ -258,16 +260,16 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         tenant: shared.tenants.of(&caller),
         agent: caller.agent().into(),
         session: Arc::default(),
-        whose: Whose::Named { key: SessionKey(0), name: Arc::default() },
+        whose: Whose::Transcript { anchor: 0, chain: Vec::new(), tails: Tails::default() },
         located: Located { key: SessionKey(0), account: SessionKey(0), is_new: true },
         asked: None,
-        run: RunName::of("", ""),
-        account: RunName::of("", ""),
+        run: RunName::default(),
+        account: RunName::default(),
         account_name: Arc::default(),
         tip: 0,
         anchor: 0,
         model: model_in_path(looked.path).map(Into::into),
-        facts: Arc::default(),
+        facts: nothing_said(),
         policies: Vec::new(),
         verdict: Verdict::allow(),
         ticket: Ticket::default(),
@@ -380,7 +382,9 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
     case.held_out = is_held_out(settings.config.holdout, case.located.key);
     let account = Arc::clone(&case.account_name);
     let sent = sent(looked, case, &account);
-    let (mut counts, mut attempts) = (Vec::new(), Vec::new());
+    let counted =
+        case.policies.iter().filter(|applied| applied.policy.policy.loop_detection.is_some()).count();
+    let (mut counts, mut attempts) = (Vec::with_capacity(counted), Vec::with_capacity(counted));
     for applied in &case.policies {
         if let Some(config) = &applied.policy.policy.loop_detection {
             let Some(fingerprint) = sent.fingerprint(applied) else {
@@ -525,16 +529,18 @@ fn locate(shared: &Shared, case: &mut Case<'_>) {
             (shared.sessions.by_name(*key, name, case.tip, case.now), Some(Arc::clone(name)))
         }
         (Whose::Transcript { anchor, chain, tails }, None) => {
-            shared.sessions.by_transcript(*anchor, chain, tails, case.now)
+            shared.sessions.by_transcript(*anchor, chain, tails.newest_first(), case.now)
         }
         (whose, Some(told)) => {
             let (key, account) = (SessionKey(told.key), SessionKey(told.account));
             let located = Located { key, account, is_new: told.is_new };
-            let (given, tails) = match whose {
-                Whose::Named { name, .. } => (Some(Arc::clone(name)), &[][..]),
-                Whose::Transcript { tails, .. } => (told.name.as_deref().map(Into::into), &tails[..]),
+            let (given, tail) = match whose {
+                Whose::Named { name, .. } => (Some(Arc::clone(name)), None),
+                Whose::Transcript { tails, .. } => {
+                    (told.name.as_deref().map(Into::into), tails.newest_first().next())
+                }
             };
-            shared.sessions.adopt(located, given.as_ref(), case.tip, tails, case.now);
+            shared.sessions.adopt(located, given.as_ref(), case.tip, tail, case.now);
             (located, given)
         }
     };
@@ -542,8 +548,12 @@ fn locate(shared: &Shared, case: &mut Case<'_>) {
     case.account_name = given.unwrap_or_else(|| located.account.name());
     case.session =
         if located.account == located.key { Arc::clone(&case.account_name) } else { located.key.name() };
-    case.run = RunName::of(&case.tenant.name, &case.session);
-    case.account = RunName::of(&case.tenant.name, &case.account_name);
+    case.run = RunName::tagged(case.tenant.tag, &case.session);
+    case.account = if located.account == located.key {
+        case.run
+    } else {
+        RunName::tagged(case.tenant.tag, &case.account_name)
+    };
     if case.located.is_new {
         shared.sessions.call(case.located.key, case.run);
         if let Some(fleet) = &shared.fleet {

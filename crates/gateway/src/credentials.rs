@@ -27,7 +27,7 @@ static OWN: [HeaderName; 2] = [X_API_KEY, X_GOOG_API_KEY];
 /// Leaves out what belongs to others than whom a request goes to.
 pub(crate) fn leave_foreign_out(headers: &mut HeaderMap, to: &Destination, upstreams: &Upstreams) {
     headers::leave_out(headers, of_others(to));
-    if to.route.is_some() || !(headers.contains_key(AUTHORIZATION) || may_hide_a_key(headers)) {
+    if to.route.is_some() {
         return;
     }
     let going = Going { to: to.provider, upstreams, has_own: has_own(headers, to) };
@@ -114,8 +114,9 @@ fn owner_of(token: &str) -> Option<Provider> {
 
 /// The token of an `Authorization`.
 fn bearer(value: &str) -> Option<&str> {
-    let (scheme, token) = value.trim().split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start())
+    let value = value.trim_ascii();
+    let (scheme, token) = value.split_at_checked("bearer ".len())?;
+    scheme.eq_ignore_ascii_case("bearer ").then(|| token.trim_ascii_start())
 }
 
 /// How a browser, which cannot set headers, names its key when it opens a web socket to `OpenAI`.

@@ -14,7 +14,7 @@ use loopbreaker_fleet::{
 use crate::consider::{Case, Whose};
 use crate::judge::Past;
 use crate::limits::Charges;
-use crate::sessions::{AfterRefusal, RunName, Session};
+use crate::sessions::{AfterRefusal, Session};
 use crate::state::Shared;
 use crate::ticket::Common;
 use crate::transcripts::Transcript;
@@ -62,12 +62,12 @@ impl Asked {
         let (place, probable) = match &case.whose {
             Whose::Named { key, name } => (Place::Named { key: key.0, name: name.to_string() }, *key),
             Whose::Transcript { anchor, chain, tails } => {
-                let found = shared.sessions.find(*anchor, chain, tails);
+                let found = shared.sessions.find(*anchor, chain, tails.newest_first());
                 let is_known = !found.is_new || found.key != found.account;
                 let place = Place::Transcript {
                     anchor: *anchor,
                     links: chain.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
-                    tails: tails.iter().rev().take(MAX_LOOK_BACK).copied().collect(),
+                    tails: tails.newest_first().take(MAX_LOOK_BACK).collect(),
                     known: is_known.then(|| KnownPlace {
                         key: found.key.0,
                         account: found.account.0,
@@ -93,7 +93,7 @@ impl Asked {
             most: kind.most,
         });
         let ask = Ask {
-            tenant: RunName::tag(&case.tenant.name),
+            tenant: case.tenant.tag,
             place,
             tip: case.tip,
             thread,

@@ -115,7 +115,7 @@ pub(crate) fn is_signed(headers: &HeaderMap, query: &str) -> bool {
         name.eq_ignore_ascii_case("X-Amz-Algorithm") && value.starts_with(AWS)
     };
     headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(AWS.as_bytes()))
-        || query.split('&').any(in_query)
+        || (!query.is_empty() && query.split('&').any(in_query))
 }
 
 const AWS: &str = "AWS4-HMAC-SHA256";

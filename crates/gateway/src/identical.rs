@@ -1,6 +1,7 @@
 //! `identical_request` for all policies: attempts in a sliding window, counted apart for each policy and mode.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -169,10 +170,10 @@ impl Drop for Attempt {
     fn drop(&mut self) {
         let key = self.fingerprint.short();
         let mut shard = self.all.shard(&self.fingerprint);
-        if let Some(in_flight) = shard.in_flight.get_mut(&key) {
-            *in_flight = in_flight.saturating_sub(1);
-            if *in_flight == 0 {
-                shard.in_flight.remove(&key);
+        if let Entry::Occupied(mut in_flight) = shard.in_flight.entry(key) {
+            *in_flight.get_mut() -= 1;
+            if *in_flight.get() == 0 {
+                in_flight.remove();
             }
         }
     }

@@ -11,6 +11,7 @@ use loopbreaker_telemetry::TenantClass;
 use twox_hash::XxHash3_128;
 
 use crate::secret::Secret;
+use crate::sessions::RunName;
 use crate::transcripts::Hashed;
 
 /// Who pays: the boundary of all state.
@@ -20,6 +21,8 @@ pub(crate) struct Tenant {
     pub(crate) class: TenantClass,
     /// Keyed hash of the name: every other key of this tenant is made from it.
     pub(crate) key: u128,
+    /// Hash of the name without a key, by which operators and other processes know it.
+    pub(crate) tag: u64,
 }
 
 /// What a request's headers say about who sent it, gathered in one pass.
@@ -64,8 +67,9 @@ impl<'r> Caller<'r> {
                 _ => {}
             }
         }
-        if let Some(key) =
-            query.split('&').find_map(|pair| pair.strip_prefix("key=")).filter(|key| !key.is_empty())
+        if !query.is_empty()
+            && let Some(key) =
+                query.split('&').find_map(|pair| pair.strip_prefix("key=")).filter(|key| !key.is_empty())
         {
             first(&mut caller.credential, Credential::Query.rank(provider), key);
         }
@@ -75,9 +79,14 @@ impl<'r> Caller<'r> {
     /// The agent's name: its own header, else the client's name.
     pub(crate) fn agent(&self) -> &'r str {
         let name = self.agent.or_else(|| self.client.map(product)).unwrap_or_default();
-        let is_end = |at: &usize| name.is_char_boundary(*at);
-        let end = (0..=name.len().min(MAX_NAME)).rev().find(is_end).unwrap_or_default();
-        if name.is_empty() { "unknown" } else { &name[..end] }
+        match name.len() {
+            0 => "unknown",
+            1..=MAX_NAME => name,
+            _ => {
+                let end = (0..=MAX_NAME).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
+                &name[..end]
+            }
+        }
     }
 
     /// The session that the client names, if it does: its own header first, then those of other gateways and of
@@ -150,7 +159,8 @@ impl Tenants {
             TenantClass::Anonymous => "anonymous".into(),
         };
         let key = self.secret.hash("tenant", &[class.as_str().as_bytes(), name.as_bytes()]);
-        Tenant { name, class, key }
+        let tag = RunName::tag(&name);
+        Tenant { name, class, key, tag }
     }
 }
 
@@ -189,35 +199,43 @@ impl Credential {
 
 /// What stands behind the scheme of an `Authorization`, whose spelling and spaces make no other tenant.
 fn token(value: &str) -> &str {
-    value.split_once(' ').map_or(value, |(_, token)| token.trim_start())
+    let scheme_end = value.bytes().position(|byte| byte == b' ');
+    scheme_end.map_or(value, |end| value[end..].trim_start())
 }
 
 fn kind_of(name: &str) -> Kind {
-    match name {
-        "x-agent-id" => Kind::Agent,
-        "user-agent" => Kind::Client,
-        "authorization" => Kind::Credential(Credential::Authorization),
-        "x-api-key" => Kind::Credential(Credential::Anthropic),
-        "x-goog-api-key" => Kind::Credential(Credential::Gemini),
-        "api-key" => Kind::Credential(Credential::Azure),
+    let Some(own) = name.strip_prefix("x-") else {
+        return match name {
+            "user-agent" => Kind::Client,
+            "authorization" => Kind::Credential(Credential::Authorization),
+            "api-key" => Kind::Credential(Credential::Azure),
+            // Those of other gateways.
+            "helicone-session-id" => Kind::Session(4),
+            "agent-session-id" => Kind::Session(7),
+            // Those of agents.
+            "session-id" | "session_id" => Kind::Session(10),
+            "thread-id" | "thread_id" => Kind::Session(11),
+            "conversation_id" => Kind::Session(12),
+            _ => Kind::Other,
+        };
+    };
+    match own {
+        "agent-id" => Kind::Agent,
+        "api-key" => Kind::Credential(Credential::Anthropic),
+        "goog-api-key" => Kind::Credential(Credential::Gemini),
         // Our own, and those of other gateways.
-        "x-session-id" => Kind::Session(0),
-        "x-loopbreaker-session" => Kind::Session(1),
-        "x-litellm-session-id" => Kind::Session(2),
-        "x-litellm-trace-id" => Kind::Session(3),
-        "helicone-session-id" => Kind::Session(4),
-        "x-bf-session-id" => Kind::Session(5),
-        "x-portkey-trace-id" => Kind::Session(6),
-        "agent-session-id" => Kind::Session(7),
+        "session-id" => Kind::Session(0),
+        "loopbreaker-session" => Kind::Session(1),
+        "litellm-session-id" => Kind::Session(2),
+        "litellm-trace-id" => Kind::Session(3),
+        "bf-session-id" => Kind::Session(5),
+        "portkey-trace-id" => Kind::Session(6),
         // Those of agents.
-        "x-opencode-session" => Kind::Session(9),
-        "session-id" | "session_id" => Kind::Session(10),
-        "thread-id" | "thread_id" => Kind::Session(11),
-        "conversation_id" => Kind::Session(12),
-        "x-codex-parent-thread-id" => Kind::Session(13),
-        "x-session-affinity" => Kind::Session(14),
-        "x-grok-conv-id" => Kind::Session(15),
-        _ if name.starts_with("x-") && name.ends_with("-session-id") => Kind::Session(8),
+        "opencode-session" => Kind::Session(9),
+        "codex-parent-thread-id" => Kind::Session(13),
+        "session-affinity" => Kind::Session(14),
+        "grok-conv-id" => Kind::Session(15),
+        _ if own.ends_with("-session-id") => Kind::Session(8),
         _ => Kind::Other,
     }
 }
@@ -231,7 +249,8 @@ fn first<'r>(kept: &mut Option<(u8, &'r str)>, rank: u8, value: &'r str) {
 
 /// The name of a client: `OpenAI/Python 2.54.0` and `claude-cli/1.0.83 (external, cli)` without their versions.
 fn product(client: &str) -> &str {
-    let product = &client[..client.find([' ', '(']).unwrap_or(client.len())];
+    let is_end = |byte| matches!(byte, b' ' | b'(');
+    let product = &client[..client.bytes().position(is_end).unwrap_or(client.len())];
     match product.rsplit_once('/') {
         Some((name, version)) if version.starts_with(|first: char| first.is_ascii_digit()) => name,
         _ => product,

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use loopbreaker::{Fingerprint, RedundancyRules, Saved};
+use loopbreaker::{Fingerprint, RedundancyRules};
 use loopbreaker_dialect::{Dialect, Facts, Mark, Message, Speaker, Unreadable, read_messages};
 use twox_hash::{XxHash3_64, XxHash3_128};
 
 use crate::loops::{LoopState, Tail, Tell};
+use crate::prefix::PrefixHash;
+use crate::recent::{Recent, Tails};
 use crate::reminders::Ending;
-use crate::transcripts::{Place, PrefixHash, Transcript, Transcripts};
+use crate::transcripts::{Place, Transcript, Transcripts};
 
 /// A body that was read.
 pub(crate) struct Inspection {
@@ -17,8 +19,8 @@ pub(crate) struct Inspection {
     pub(crate) transcript: Box<Transcript>,
     /// Links of the transcript's chain, from where an earlier request ended or else from the start.
     pub(crate) chain: Vec<u128>,
-    /// Hashes of a few messages that follow each other, by which a compacted transcript is recognised.
-    pub(crate) tails: Vec<u128>,
+    /// What its messages end with, by which a compacted transcript is recognised.
+    pub(crate) tails: Tails,
     /// Whether only what is new had to be read.
     pub(crate) resumed: bool,
     /// Where the loop state is kept when the client does not send its history again.
@@ -84,12 +86,17 @@ impl Reader<'_> {
         // An answer is told by its own name, so a retry names the one before it again. A conversation has one name for all
         // of its answers.
         let conversation = thread.filter(|_| !stays);
-        let before =
-            conversation.map(|thread| Box::new(self.before(thread, hash.of(body, body.len()), given)));
+        let before = conversation.map(|thread| Box::new(self.before(thread, hash.of(body.len()), given)));
         let spoken = spoken(given);
         // Nor do the same words make the same transcript, when more has happened before them.
         let happened = before.as_ref().map_or(0, |before| before.loops.steps() as u128);
-        let links = links(if happened > 0 { mix(start, happened) } else { start }, &spoken);
+        let mut chain = Vec::with_capacity(spoken.len() + 1);
+        if resumed || thread.is_some() {
+            chain.push(start);
+        }
+        let known = chain.len();
+        chain.extend(links(if happened > 0 { mix(start, happened) } else { start }, &spoken));
+        let links = &chain[known..];
         let mut transcript = match (kept, &before) {
             (Some(kept), _) => kept,
             (None, Some(before)) => {
@@ -97,11 +104,11 @@ impl Reader<'_> {
                 transcript.loops.hear(given, &mut tail, tell);
                 transcript
             }
-            (None, None) => self.taken_up(thread, &links, given, &mut tail, tell),
+            (None, None) => self.taken_up(thread, links, &spoken, given, &mut tail, tell),
         };
         let place = transcript.place.take();
         transcript.place = reading.mark.filter(|_| !is_begun).map(|mark| Place {
-            prefix: hash.of(body, mark.offset()),
+            prefix: hash.of(mark.offset()),
             bucket: hash.bucket(mark.offset()),
             first: place.as_ref().map_or_else(|| first(&messages, &mark), |place| place.first),
             rest: place.and_then(|place| place.rest),
@@ -109,18 +116,19 @@ impl Reader<'_> {
         });
         let document = self.fingerprint.then(|| {
             transcript.canonical = to_the_letter(transcript.canonical, resumed, &messages);
-            document(&mut transcript, body)
+            self.document(&mut transcript, body)
         });
-        let tails = transcript.recent.go_on(self.tenant, resumed || thread.is_some(), &spoken);
-        let mut chain = Vec::with_capacity(links.len() + 1);
-        if resumed || thread.is_some() {
-            chain.push(start);
-        }
-        chain.extend(links.iter().map(|(link, _)| *link));
+        let digests = spoken.iter().map(|(digest, _)| *digest);
+        let tails = transcript.recent.go_on(self.tenant, resumed || thread.is_some(), digests);
         transcript.tip = chain.last().copied().unwrap_or(start);
         let ending =
             from.filter(|_| (1..=Ending::MAX_WORDS).contains(&tail.words.len())).map(|from| Ending {
-                behind: links.iter().rev().find(|(_, index)| *index < from).map_or(start, |(link, _)| *link),
+                behind: spoken
+                    .iter()
+                    .zip(links)
+                    .rev()
+                    .find(|((_, at), _)| *at < from)
+                    .map_or(start, |(_, link)| *link),
                 tip: transcript.tip,
                 words: tail.words,
             });
@@ -143,7 +151,8 @@ impl Reader<'_> {
     fn taken_up(
         self,
         thread: Option<u128>,
-        links: &[(u128, usize)],
+        links: &[u128],
+        spoken: &[(u128, usize)],
         messages: &[Message<'_>],
         tail: &mut Tail,
         tell: &mut Tell<'_>,
@@ -155,7 +164,7 @@ impl Reader<'_> {
             return transcript;
         }
         let look_back = if self.anew { 0 } else { MAX_LOOK_BACK };
-        for (link, index) in links.iter().rev().take(look_back) {
+        for (link, (_, index)) in links.iter().zip(spoken).rev().take(look_back) {
             if let Some(mut known) = self.transcripts.take(*link) {
                 tail.from = tail.from.map(|from| from.saturating_sub(index + 1));
                 self.recall(&mut known, &messages[index + 1..]);
@@ -206,6 +215,32 @@ impl Reader<'_> {
         }
     }
 
+    /// Messages and the rest of the body, each in canonical form: equal for two bodies exactly when they say the same.
+    fn document(self, transcript: &mut Transcript, body: &[u8]) -> [u8; 48] {
+        let rest = match &mut transcript.place {
+            Some(place) => {
+                let around = [&body[..place.first], &body[place.mark.offset()..]];
+                let tail_hash = XxHash3_64::oneshot(around[1]);
+                match place.rest {
+                    Some((known, rest)) if known == tail_hash => rest,
+                    _ => {
+                        let hashes = around.map(XxHash3_128::oneshot);
+                        let key = hashes.into_iter().fold(self.tenant, mix);
+                        let read = || Fingerprint::of_document(&around.concat());
+                        let rest = self.transcripts.rest(key, read);
+                        place.rest = Some((tail_hash, rest));
+                        rest
+                    }
+                }
+            }
+            None => Fingerprint::of_document(body),
+        };
+        let mut document = [0; 48];
+        document[..16].copy_from_slice(&transcript.canonical.to_le_bytes());
+        document[16..].copy_from_slice(rest.as_bytes());
+        document
+    }
+
     /// The thread that the provider keeps for this client, if it does.
     fn thread(self, facts: &Facts) -> Option<u128> {
         let named = facts.previous_response_id.as_deref().or(facts.conversation.as_deref())?;
@@ -238,7 +273,7 @@ impl Inspection {
 /// Whether a body's transcript goes through this link. It reads all of the body.
 pub(crate) fn goes_through(dialect: Dialect, tenant: u128, body: &[u8], link: u128) -> bool {
     read_messages(dialect, body, None)
-        .is_ok_and(|(_, messages)| links(tenant, &spoken(&messages)).iter().any(|(known, _)| *known == link))
+        .is_ok_and(|(_, messages)| links(tenant, &spoken(&messages)).any(|known| known == link))
 }
 
 /// The message of the newest result, where nothing but words from outside and instructions follows it.
@@ -261,69 +296,11 @@ fn spoken(messages: &[Message<'_>]) -> Vec<(u128, usize)> {
 }
 
 /// The link after each message that counts.
-fn links(start: u128, spoken: &[(u128, usize)]) -> Vec<(u128, usize)> {
-    let mut link = start;
-    let next = |(digest, index): &(u128, usize)| {
-        link = mix(link, *digest);
-        (link, *index)
-    };
-    spoken.iter().map(next).collect()
-}
-
-/// The last messages of a transcript, by which it is recognised after what came before was rewritten.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Recent {
-    digests: [u128; Recent::KEPT],
-    messages: usize,
-}
-
-impl Saved for Recent {
-    fn save(&self, out: &mut Vec<u8>) {
-        self.digests.save(out);
-        self.messages.save(out);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        Some(Self { digests: Saved::load(from)?, messages: Saved::load(from)? })
-    }
-}
-
-impl Recent {
-    /// So many messages in a row are no coincidence.
-    const TAIL: usize = 6;
-    /// Each of them stands only once among so many: what comes round again says nothing about whose it is, since two
-    /// runs that go round in the same circle are alike for as long as they do.
-    const KEPT: usize = 16;
-    /// The start of a transcript is not looked at: two runs of one task begin alike.
-    const TOO_EARLY: usize = 8;
-
-    /// Takes new messages in and gives the hash of each few that follow each other, the last ones last.
-    fn go_on(&mut self, tenant: u128, goes_on: bool, spoken: &[(u128, usize)]) -> Vec<u128> {
-        if !goes_on {
-            *self = Self::default();
-        }
-        let mut tails = Vec::new();
-        for (digest, _) in spoken {
-            self.digests.copy_within(1.., 0);
-            self.digests[Self::KEPT - 1] = *digest;
-            self.messages += 1;
-            if self.messages > Self::TOO_EARLY {
-                tails.extend(self.tail(tenant));
-            }
-        }
-        tails
-    }
-
-    /// The hash of the last few messages, unless one of them has come round.
-    fn tail(&self, tenant: u128) -> Option<u128> {
-        // Half of a hash will do: were two of them equal by chance, this tail would only not be told.
-        let halves = self.digests.map(|digest| digest as u64);
-        // Of two that are equal, one stands behind the other.
-        let is_new = |at: usize| !halves[..at].contains(&halves[at]);
-        let tail = Self::KEPT - Self::TAIL..Self::KEPT;
-        let all_new = tail.clone().all(is_new);
-        all_new.then(|| tail.fold(!tenant, |hash, at| mix(hash, self.digests[at])))
-    }
+fn links(start: u128, spoken: &[(u128, usize)]) -> impl Iterator<Item = u128> {
+    spoken.iter().scan(start, |link, (digest, _)| {
+        *link = mix(*link, *digest);
+        Some(*link)
+    })
 }
 
 /// One more link of a chain of hashes.
@@ -343,29 +320,6 @@ fn first(messages: &[Message<'_>], mark: &Mark) -> usize {
 fn to_the_letter(before: u128, resumed: bool, messages: &[Message<'_>]) -> u128 {
     let start = if resumed { before } else { 0 };
     messages.iter().fold(start, |hash, message| mix(hash, message.to_the_letter()))
-}
-
-/// Messages and the rest of the body, each in canonical form: equal for two bodies exactly when they say the same.
-fn document(transcript: &mut Transcript, body: &[u8]) -> [u8; 48] {
-    let rest = match &mut transcript.place {
-        Some(place) => {
-            let tail = &body[place.mark.offset()..];
-            let tail_hash = XxHash3_64::oneshot(tail);
-            match place.rest {
-                Some((known, rest)) if known == tail_hash => rest,
-                _ => {
-                    let rest = Fingerprint::of_document(&[&body[..place.first], tail].concat());
-                    place.rest = Some((tail_hash, rest));
-                    rest
-                }
-            }
-        }
-        None => Fingerprint::of_document(body),
-    };
-    let mut document = [0; 48];
-    document[..16].copy_from_slice(&transcript.canonical.to_le_bytes());
-    document[16..].copy_from_slice(rest.as_bytes());
-    document
 }
 
 /// Tells a conversation before its newest request from what became of it.

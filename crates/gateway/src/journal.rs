@@ -47,7 +47,7 @@ pub(crate) struct Who {
     /// How the conversation began that it belongs to; a session may have several.
     pub(crate) anchor: u128,
     pub(crate) agent: Arc<str>,
-    pub(crate) model: Option<Box<str>>,
+    pub(crate) model: Option<Arc<str>>,
     pub(crate) dialect: Option<Dialect>,
     /// Its history is kept by the provider and does not stand in it.
     pub(crate) history_elsewhere: bool,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use loopbreaker::Step;
+use loopbreaker_dialect::Facts;
 use loopbreaker_embed::Delta;
 use loopbreaker_telemetry::Part;
 
@@ -21,6 +22,14 @@ pub(crate) enum Reading {
     Anew,
     /// The same, for the words at its end are a reminder.
     WithoutTheEnd,
+}
+
+/// What is known of a body before it is read. Each thread has it once: most requests hold it for a moment only.
+pub(crate) fn nothing_said() -> Arc<Facts> {
+    thread_local! {
+        static NOTHING: Arc<Facts> = Arc::default();
+    }
+    NOTHING.with(Arc::clone)
 }
 
 /// What does the body say, and what of it is new?
@@ -57,7 +66,7 @@ pub(crate) fn read_body(
     match read {
         Some(Ok(inspection)) => {
             case.facts = Arc::clone(&inspection.facts);
-            case.model = case.facts.model.clone().or(case.model.take());
+            case.model = case.facts.model.as_deref().map(Into::into).or(case.model.take());
             case.tip = inspection.transcript.tip;
             case.anchor = inspection.transcript.anchor.unwrap_or(case.tip);
             case.position = inspection.transcript.loops.steps();

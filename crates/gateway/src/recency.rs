@@ -4,6 +4,7 @@
 //! than its key and its value.
 
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Slot;
 
 /// A table by keys that are hashes already.
 #[derive(Debug)]
@@ -13,6 +14,9 @@ pub(crate) struct Recency<V> {
     entries: Vec<Entry<V>>,
     newest: u32,
     oldest: u32,
+    /// An entry that was taken out, and which names the one that was taken out before it as its older one. The next
+    /// key gets its place: to fill the gap would be to look for the entry that fills it, and for its neighbours.
+    free: u32,
 }
 
 #[derive(Debug)]
@@ -28,24 +32,20 @@ const NONE: u32 = u32::MAX;
 
 impl<V> Default for Recency<V> {
     fn default() -> Self {
-        Self { places: HashTable::new(), entries: Vec::new(), newest: NONE, oldest: NONE }
+        Self { places: HashTable::new(), entries: Vec::new(), newest: NONE, oldest: NONE, free: NONE }
     }
 }
 
-impl<V> Recency<V> {
+impl<V: Default> Recency<V> {
     /// How many entries there are.
-    pub(crate) const fn len(&self) -> usize {
-        self.entries.len()
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
     }
 
     /// The value of a key, which is used now.
     pub(crate) fn get(&mut self, key: u128) -> Option<&mut V> {
         let place = self.find(key)?;
-        if place != self.newest {
-            self.unlink(place);
-            self.link(place);
-        }
-        Some(&mut self.entry(place).value)
+        Some(self.use_now(place))
     }
 
     /// The value of a key, which is only looked at.
@@ -54,35 +54,51 @@ impl<V> Recency<V> {
         self.entries.get(place as usize).map(|entry| &entry.value)
     }
 
+    /// The value that was used last.
+    pub(crate) fn newest(&mut self) -> Option<&mut V> {
+        self.entries.get_mut(self.newest as usize).map(|entry| &mut entry.value)
+    }
+
     /// Puts a value in, as the one that was used last; gives back the one that the key had before.
     pub(crate) fn put(&mut self, key: u128, value: V) -> Option<V> {
-        if let Some(known) = self.get(key) {
-            return Some(std::mem::replace(known, value));
-        }
-        let place = self.entries.len() as u32;
-        self.entries.push(Entry { key, value, newer: NONE, older: NONE });
         let entries = &self.entries;
         let rehash = |place: &u32| entries.get(*place as usize).map_or(0, |entry| hash(entry.key));
-        self.places.insert_unique(hash(key), place, rehash);
-        self.link(place);
-        None
+        match self.places.entry(hash(key), has_key(entries, key), rehash) {
+            Slot::Occupied(known) => {
+                let place = *known.get();
+                Some(std::mem::replace(self.use_now(place), value))
+            }
+            Slot::Vacant(vacant) => {
+                let entry = Entry { key, value, newer: NONE, older: NONE };
+                let place = if let Some(free) = self.entries.get_mut(self.free as usize) {
+                    std::mem::replace(&mut self.free, std::mem::replace(free, entry).older)
+                } else {
+                    self.entries.push(entry);
+                    self.entries.len() as u32 - 1
+                };
+                vacant.insert(place);
+                self.link(place);
+                None
+            }
+        }
     }
 
     /// Takes the value of a key out.
     pub(crate) fn remove(&mut self, key: u128) -> Option<V> {
-        let place = self.find(key)?;
+        self.remove_if(key, |_| true)
+    }
+
+    /// Takes the value of a key out, if it is one like this.
+    pub(crate) fn remove_if(&mut self, key: u128, is_meant: impl FnOnce(&V) -> bool) -> Option<V> {
+        let found = self.places.find_entry(hash(key), has_key(&self.entries, key)).ok()?;
+        let place = *found.get();
+        self.entries.get(place as usize).filter(|entry| is_meant(&entry.value))?;
+        found.remove();
         self.unlink(place);
-        self.move_place(key, place, None);
-        let last = self.entries.len() as u32 - 1;
-        let removed = self.entries.swap_remove(place as usize);
-        if place != last {
-            // The last entry has taken its place.
-            let Entry { key, newer, older, .. } = *self.entry(place);
-            self.move_place(key, last, Some(place));
-            *self.newer_link(older) = place;
-            *self.older_link(newer) = place;
-        }
-        Some(removed.value)
+        let free = std::mem::replace(&mut self.free, place);
+        let entry = self.entry(place);
+        entry.older = free;
+        Some(std::mem::take(&mut entry.value))
     }
 
     /// Takes out the value that was used longest ago.
@@ -91,29 +107,28 @@ impl<V> Recency<V> {
         self.remove(key)
     }
 
-    /// All values, in no order.
+    /// All values, the one that was used last first.
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
-        self.entries.iter().map(|entry| &entry.value)
+        let entry = |place: u32| self.entries.get(place as usize);
+        let all = std::iter::successors(entry(self.newest), move |newer| entry(newer.older));
+        all.map(|entry| &entry.value)
     }
 
     fn find(&self, key: u128) -> Option<u32> {
-        let is_meant = |place: &u32| self.entries.get(*place as usize).is_some_and(|entry| entry.key == key);
-        self.places.find(hash(key), is_meant).copied()
+        self.places.find(hash(key), has_key(&self.entries, key)).copied()
+    }
+
+    fn use_now(&mut self, place: u32) -> &mut V {
+        if place != self.newest {
+            self.unlink(place);
+            self.link(place);
+        }
+        &mut self.entry(place).value
     }
 
     /// The entry at a place that is known to have one.
     fn entry(&mut self, place: u32) -> &mut Entry<V> {
         &mut self.entries[place as usize]
-    }
-
-    /// Changes where a key's entry is, or that it has none.
-    fn move_place(&mut self, key: u128, from: u32, to: Option<u32>) {
-        if let Ok(mut found) = self.places.find_entry(hash(key), |place| *place == from) {
-            match to {
-                Some(to) => *found.get_mut() = to,
-                None => drop(found.remove()),
-            }
-        }
     }
 
     fn link(&mut self, place: u32) {
@@ -139,6 +154,11 @@ impl<V> Recency<V> {
     fn older_link(&mut self, place: u32) -> &mut u32 {
         if place == NONE { &mut self.newest } else { &mut self.entry(place).older }
     }
+}
+
+/// Whether the entry at a place is that of this key.
+fn has_key<V>(entries: &[Entry<V>], key: u128) -> impl Fn(&u32) -> bool {
+    move |place| entries.get(*place as usize).is_some_and(|entry| entry.key == key)
 }
 
 const fn hash(key: u128) -> u64 {

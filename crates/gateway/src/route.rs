@@ -34,7 +34,8 @@ pub(crate) fn destination(
         let destination = by_prefix(index, route, path_and_query);
         return Some(destination).filter(|_| !leaves(&route.base_url, path));
     }
-    let provider = provider(path, query, headers)?;
+    let dialect = dialect(path);
+    let provider = provider(path, query, headers, dialect)?;
     let base = match provider {
         Provider::OpenAi => &upstreams.openai,
         Provider::Anthropic => &upstreams.anthropic,
@@ -50,7 +51,7 @@ pub(crate) fn destination(
         let kept: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("key=")).collect();
         if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
     };
-    Some(Destination { dialect: dialect(path), provider, route: None, path_and_query })
+    Some(Destination { dialect, provider, route: None, path_and_query })
 }
 
 /// The dialect of a path, wherever it is sent. A path that is only spelled in another way is served like any other, so
@@ -109,7 +110,7 @@ fn by_prefix(index: usize, route: &Route, path_and_query: &str) -> Destination {
     Destination { dialect, provider: route.dialect, route: Some(index), path_and_query }
 }
 
-fn provider(path: &str, query: &str, headers: &HeaderMap) -> Option<Provider> {
+fn provider(path: &str, query: &str, headers: &HeaderMap, dialect: Option<Dialect>) -> Option<Provider> {
     if path.starts_with("/v1beta/") || path.starts_with("/upload/") || is_gemini_call(path) {
         return Some(Provider::Gemini);
     }
@@ -119,7 +120,7 @@ fn provider(path: &str, query: &str, headers: &HeaderMap) -> Option<Provider> {
     // A path that only one provider has is for that one, where its credential is there, whatever else is: a header too
     // many must not carry a credential to another host.
     let has = |name: HeaderName| headers.contains_key(name);
-    match dialect(path) {
+    match dialect {
         Some(Dialect::Chat | Dialect::Responses) if has(AUTHORIZATION) => return Some(Provider::OpenAi),
         Some(Dialect::Anthropic) if has(AUTHORIZATION) || has(X_API_KEY) => {
             return Some(Provider::Anthropic);
@@ -140,7 +141,7 @@ fn provider(path: &str, query: &str, headers: &HeaderMap) -> Option<Provider> {
 
 /// Whether a query has Gemini's credential.
 pub(crate) fn has_key(query: &str) -> bool {
-    query.split('&').any(|pair| pair.starts_with("key="))
+    !query.is_empty() && query.split('&').any(|pair| pair.starts_with("key="))
 }
 
 fn speaks(provider: Provider, dialect: Dialect) -> bool {

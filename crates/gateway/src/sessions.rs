@@ -15,7 +15,7 @@ use crate::loops::Ruled;
 use crate::recency::Recency;
 
 /// Names a session among all tenants: a keyed hash of both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SessionKey(pub(crate) u128);
 
 impl SessionKey {
@@ -35,7 +35,7 @@ impl SessionKey {
 /// A session as people name it: hashes of its tenant's name and of its own.
 ///
 /// Operators know no keys, and what they order holds for a session that has not been seen since the start, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct RunName {
     tenant: u64,
     session: u64,
@@ -88,7 +88,7 @@ pub(crate) struct Sessions {
 }
 
 /// What is remembered of one session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Session {
     /// The session whose budget holds for it.
     account: SessionKey,
@@ -145,17 +145,7 @@ impl Session {
     const MAX_STRIKES: usize = 8;
 
     fn new(account: SessionKey, tip: u128, now: Timestamp) -> Self {
-        Self {
-            account,
-            tips: [tip, 0, 0],
-            tails: [0; Self::TAILS],
-            answer: 0,
-            first_tip: tip,
-            name: RunName { tenant: 0, session: 0 },
-            given: None,
-            trouble: None,
-            last_seen: now,
-        }
+        Self { account, tips: [tip, 0, 0], first_tip: tip, last_seen: now, ..Self::default() }
     }
 
     /// Whether this transcript is the first that was seen of the session, so that it is hinted before it is stopped.
@@ -277,24 +267,24 @@ impl Sessions {
 
     /// The session that a transcript belongs to. `chain` holds the links after its messages, oldest first, from where
     /// an earlier request ended or else from the start; `tails` are hashes of a few messages that follow each other, the
-    /// last ones last, by which a compacted transcript is recognised. With it comes what clients call its account, where
+    /// last ones first, by which a compacted transcript is recognised. With it comes what clients call its account, where
     /// they have a name for it.
     pub(crate) fn by_transcript(
         &self,
         anchor: u128,
         chain: &[u128],
-        tails: &[u128],
+        mut tails: impl Iterator<Item = u128> + Clone,
         now: Timestamp,
     ) -> (Located, Option<Arc<str>>) {
         let tip = chain.last().copied().unwrap_or(anchor);
-        let located = self.find(anchor, chain, tails);
-        let (located, given) = self.touch(located, None, tip, tails.last().copied(), now);
+        let located = self.find(anchor, chain, tails.clone());
+        let (located, given) = self.touch(located, None, tip, tails.next(), now);
         let pays_itself = located.account == located.key;
         (located, if pays_itself { given } else { self.given(located.account) })
     }
 
     /// The session that a transcript belongs to, as far as this process knows.
-    pub(crate) fn find(&self, anchor: u128, chain: &[u128], tails: &[u128]) -> Located {
+    pub(crate) fn find(&self, anchor: u128, chain: &[u128], tails: impl Iterator<Item = u128>) -> Located {
         let tip = chain.last().copied().unwrap_or(anchor);
         let known =
             chain.iter().rev().take(Self::MAX_LOOK_BACK).find_map(|link| Some((*link, self.end(*link)?)));
@@ -308,7 +298,7 @@ impl Sessions {
                 }
             }
             // A compacted transcript still ends with words that were said last.
-            None => match tails.iter().rev().take(Self::MAX_LOOK_BACK).find_map(|tail| self.end(*tail)) {
+            None => match tails.take(Self::MAX_LOOK_BACK).find_map(|tail| self.end(tail)) {
                 Some(key) => Located { key, account: self.standing(key, 0).0, is_new: false },
                 None => Located { key: SessionKey(anchor), account: SessionKey(anchor), is_new: true },
             },
@@ -321,11 +311,11 @@ impl Sessions {
         located: Located,
         given: Option<&Arc<str>>,
         tip: u128,
-        tails: &[u128],
+        tail: Option<u128>,
         now: Timestamp,
     ) {
         let given = given.filter(|_| located.account == located.key);
-        self.touch(located, given, tip, tails.last().copied(), now);
+        self.touch(located, given, tip, tail, now);
     }
 
     /// The session goes on from here too: the next request will name this answer instead of repeating what led to it.
@@ -397,7 +387,7 @@ impl Sessions {
                 }
                 table.put(located.key.0, Session::new(located.account, tip, now));
             }
-            if let Some(session) = table.get(located.key.0) {
+            if let Some(session) = table.newest() {
                 session.last_seen = now;
                 match given {
                     None => known.clone_from(&session.given),
@@ -409,11 +399,8 @@ impl Sessions {
             is_new
         };
         for link in forgotten.into_iter().filter(|link| *link != 0) {
-            let mut table = lock(&self.ends[(link as usize) % Self::SHARDS]);
             // Another session may end with the same words.
-            if table.peek(link) == Some(&located.key) {
-                table.remove(link);
-            }
+            self.ends(link).remove_if(link, |ended| *ended == located.key);
         }
         self.ends_at(tip, located);
         if let Some(tail) = tail {
@@ -424,7 +411,7 @@ impl Sessions {
 
     /// Writes down that a request or an answer of a session ended here.
     fn ends_at(&self, link: u128, located: Located) {
-        let mut table = lock(&self.ends[(link as usize) % Self::SHARDS]);
+        let mut table = self.ends(link);
         if table.len() >= self.max_per_shard * (Session::TIPS + 1) {
             table.pop_oldest();
         }
@@ -432,7 +419,7 @@ impl Sessions {
     }
 
     fn end(&self, link: u128) -> Option<SessionKey> {
-        lock(&self.ends[(link as usize) % Self::SHARDS]).get(link).copied()
+        self.ends(link).get(link).copied()
     }
 
     /// The account of a session, and whether nothing of it came after this link. One that was forgotten has no newer
@@ -442,6 +429,10 @@ impl Sessions {
         table.peek(key.0).map_or((key, true), |session| {
             (session.account, [session.tips[0], session.answer].contains(&link))
         })
+    }
+
+    fn ends(&self, link: u128) -> MutexGuard<'_, Recency<SessionKey>> {
+        lock(&self.ends[(link as usize) % Self::SHARDS])
     }
 
     fn table(&self, key: u128) -> MutexGuard<'_, Recency<Session>> {

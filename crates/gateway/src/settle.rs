@@ -70,7 +70,7 @@ impl Settling {
     pub(crate) fn settle(mut self: Box<Self>, ended: Ended) {
         let moment = Instant::now();
         let now = self.shared.at(moment);
-        let Ended { end, answer, chant, first_chunk, kept } = ended;
+        let Ended { end, mut answer, chant, first_chunk, kept } = ended;
         // What is given again was used and paid when it was given first.
         let is_given_again = self.record.cache_age.is_some();
         let succeeded = match self.record.status {
@@ -142,7 +142,7 @@ impl Settling {
             };
             self.shared.tell(|| Entry::Answered(who, Box::new(answered)));
         }
-        let model = answer.as_ref().and_then(|answer| answer.model.as_deref().map(Into::into));
+        let model = answer.as_mut().and_then(|answer| answer.model.take().map(Into::into));
         if let (Some(mut transcript), Some(answer)) = (self.thread.take(), answer)
             && let Some(name) = self.conversation.as_deref().or(answer.id.as_deref())
         {

@@ -1,5 +1,7 @@
 //! A path under each of its spellings: what a policy is for must not be escaped by writing it in another way.
 
+use std::cell::OnceCell;
+
 use loopbreaker_config::{Selector, Subject};
 
 use crate::route::other_spelling;
@@ -8,18 +10,20 @@ use crate::route::other_spelling;
 #[derive(Debug)]
 pub(crate) struct Spellings<'r> {
     subject: Subject<'r>,
-    other: Option<String>,
+    /// Found when a selector is not for the path as it came: that is rare.
+    other: OnceCell<Option<String>>,
 }
 
 impl<'r> Spellings<'r> {
     /// The spellings of a request.
     pub(crate) fn of(subject: Subject<'r>) -> Self {
-        Self { subject, other: other_spelling(subject.path) }
+        Self { subject, other: OnceCell::new() }
     }
 
     /// Whether a selector is for this request under one of them.
     pub(crate) fn fit(&self, selector: &Selector) -> bool {
-        let other = || self.other.as_deref().map(|path| Subject { path, ..self.subject });
+        let path = || self.other.get_or_init(|| other_spelling(self.subject.path)).as_deref();
+        let other = || path().map(|path| Subject { path, ..self.subject });
         selector.matches(&self.subject) || other().is_some_and(|other| selector.matches(&other))
     }
 }

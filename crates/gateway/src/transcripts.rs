@@ -3,18 +3,19 @@
 //! It is a cache with a limit in bytes. A transcript that was evicted is read again from its body and loses nothing
 //! but time.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::Hasher;
 use std::sync::{Mutex, PoisonError};
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use loopbreaker::{Fingerprint, RedundancyRules, Saved};
 use loopbreaker_dialect::Mark;
-use twox_hash::XxHash3_128;
 
-use crate::inspect::{Recent, mix};
 use crate::loops::LoopState;
+use crate::prefix::{Boundary, PrefixHash};
 use crate::recency::Recency;
+use crate::recent::Recent;
 
 /// What is known of a transcript after a request.
 #[derive(Debug)]
@@ -53,72 +54,34 @@ pub(crate) struct Place {
     pub(crate) rest: Option<(u64, Fingerprint)>,
 }
 
-/// Hashes of a body's leading bytes up to each boundary: four of them between a power of two and the next. The bytes
-/// are read once, and going on from a boundary costs only what is behind it.
-pub(crate) struct PrefixHash {
-    tenant: u128,
-    boundaries: Vec<u128>,
-}
-
-impl PrefixHash {
-    /// Requests shorter than this are read whole: that is as fast.
-    const SHORTEST: usize = 256;
-
-    /// The hashes of a tenant's body.
-    pub(crate) fn new(tenant: u128, body: &[u8]) -> Self {
-        let count = Self::last_before(body.len()).map_or(0, |last| last + 1);
-        let mut boundaries = Vec::with_capacity(count);
-        let (mut hash, mut from) = (tenant, 0);
-        for index in 0..count {
-            let to = Self::boundary(index);
-            hash = mix(hash, XxHash3_128::oneshot(&body[from..to]));
-            boundaries.push(hash);
-            from = to;
-        }
-        Self { tenant, boundaries }
-    }
-
-    /// The hash of `body[..end]`.
-    pub(crate) fn of(&self, body: &[u8], end: usize) -> u128 {
-        let last = Self::last_before(end);
-        let before = last.and_then(|last| self.boundaries.get(last)).copied().unwrap_or(self.tenant);
-        mix(before, XxHash3_128::oneshot(&body[last.map_or(0, Self::boundary)..end]))
-    }
-
-    /// Where a transcript that ends here is looked for.
-    pub(crate) fn bucket(&self, end: usize) -> Option<u64> {
-        self.boundaries.get(Self::last_before(end)?).map(|hash| *hash as u64)
-    }
-
-    fn boundary(index: usize) -> usize {
-        (4 + index % 4) << (6 + index / 4)
-    }
-
-    /// The last boundary that is not behind `end`.
-    fn last_before(end: usize) -> Option<usize> {
-        let octave = (end / Self::SHORTEST).checked_ilog2()? as usize;
-        Some(4 * octave + (end >> (6 + octave)) % 4)
-    }
-}
-
 /// The cache.
 #[derive(Debug)]
 pub(crate) struct Transcripts {
     shards: Box<[Mutex<Shard>]>,
+    /// What stands around messages, by a hash of its bytes: the sessions of an agent begin with the same tools.
+    rests: Mutex<Recency<Option<Fingerprint>>>,
     max_bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct Shard {
-    by_tip: Recency<Box<Transcript>>,
+    by_tip: Recency<Kept>,
     /// Transcripts by the hash of their bytes up to the last boundary.
-    by_prefix: HashMap<u64, Alike, BuildHasherDefault<Hashed>>,
+    by_prefix: HashTable<Alike>,
+    bytes: usize,
+}
+
+/// A transcript, and what it counts for.
+#[derive(Debug, Default)]
+struct Kept {
+    transcript: Option<Box<Transcript>>,
     bytes: usize,
 }
 
 /// Transcripts with the same leading bytes, nearly always one.
 #[derive(Debug)]
 struct Alike {
+    bucket: u64,
     newest: Known,
     older: Vec<Known>,
 }
@@ -135,22 +98,27 @@ impl Transcripts {
     /// So many transcripts with the same leading bytes are told apart.
     const MAX_ALIKE: usize = 32;
     const SHARDS: usize = 64;
+    /// More agents than this read their tools anew.
+    const MAX_RESTS: usize = 4_096;
 
     /// A cache that holds at most about `max_bytes`.
     pub(crate) fn new(max_bytes: usize) -> Self {
         let shard = || Mutex::new(Shard::default());
-        Self { shards: (0..Self::SHARDS).map(|_| shard()).collect(), max_bytes: max_bytes / Self::SHARDS }
+        Self {
+            shards: (0..Self::SHARDS).map(|_| shard()).collect(),
+            rests: Mutex::default(),
+            max_bytes: max_bytes / Self::SHARDS,
+        }
     }
 
     /// Takes out the transcript whose bytes this body begins with, the longest if there are several.
     ///
     /// It is taken and not copied: the request that goes on with it puts it back, longer.
-    pub(crate) fn take_by_prefix(&self, hash: &PrefixHash, body: &[u8]) -> Option<Box<Transcript>> {
+    pub(crate) fn take_by_prefix(&self, hash: &PrefixHash<'_>, body: &[u8]) -> Option<Box<Transcript>> {
         // Most requests bring little that is new, so the longest beginnings are the most likely ones.
-        for boundary in hash.boundaries.iter().rev() {
-            let bucket = *boundary as u64;
+        for boundary in hash.boundaries() {
             loop {
-                let known = self.shard(u128::from(bucket)).longest(bucket, hash, body);
+                let known = self.shard(boundary.bucket().into()).longest(boundary, body);
                 let Some(known) = known else { break };
                 if let Some(taken) = self.take_with(known.tip, known.prefix) {
                     return Some(taken);
@@ -163,45 +131,54 @@ impl Transcripts {
     /// Takes out a transcript that was found by its leading bytes, unless another request has moved it to its own
     /// bytes since.
     fn take_with(&self, tip: u128, prefix: u128) -> Option<Box<Transcript>> {
-        let mut shard = self.shard(tip);
-        let place = shard.by_tip.peek(tip)?.place.as_ref()?;
-        if place.prefix == prefix { shard.take(tip) } else { None }
+        let is_there = |kept: &Transcript| kept.place.as_ref().is_some_and(|place| place.prefix == prefix);
+        self.shard(tip).take_if(tip, is_there)
     }
 
     /// Takes out the transcript that ends with this link of its chain.
     pub(crate) fn take(&self, tip: u128) -> Option<Box<Transcript>> {
-        let taken = self.shard(tip).take(tip)?;
+        let taken = self.shard(tip).take_if(tip, |_| true)?;
         self.forget(&taken);
         Some(taken)
     }
 
     /// A copy of the transcript that ends with this link, for a client that may go on from it more than once.
     pub(crate) fn copy(&self, tip: u128) -> Option<Transcript> {
-        let mut shard = self.shard(tip);
-        let kept = shard.by_tip.get(tip)?;
-        Some(kept.without_place())
+        self.shard(tip).get(tip).map(|kept| kept.without_place())
     }
 
     /// Notes where the answer to a transcript is kept, if nobody has gone on from it yet.
     pub(crate) fn note_answer(&self, tip: u128, answer: u128) {
-        if let Some(transcript) = self.shard(tip).by_tip.get(tip) {
+        if let Some(transcript) = self.shard(tip).get(tip) {
             transcript.answer = Some(answer);
         }
     }
 
     /// Whether there is a transcript that ends with this link.
     pub(crate) fn has(&self, tip: u128) -> bool {
-        self.shard(tip).by_tip.peek(tip).is_some()
+        self.shard(tip).peek(tip).is_some()
+    }
+
+    /// What stands around messages, as it was read before or is read now.
+    pub(crate) fn rest(&self, key: u128, read: impl FnOnce() -> Fingerprint) -> Fingerprint {
+        let rests = || self.rests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Some(known)) = rests().get(key) {
+            return *known;
+        }
+        let rest = read();
+        let mut rests = rests();
+        rests.put(key, Some(rest));
+        if rests.len() > Self::MAX_RESTS {
+            rests.pop_oldest();
+        }
+        rest
     }
 
     /// Keeps a transcript that another process has left, unless this one has gone on further by itself.
     pub(crate) fn take_over(&self, transcript: Transcript) {
         let steps = transcript.loops.steps();
-        let is_behind = self
-            .shard(transcript.tip)
-            .by_tip
-            .peek(transcript.tip)
-            .is_some_and(|own| own.loops.steps() > steps);
+        let is_behind =
+            self.shard(transcript.tip).peek(transcript.tip).is_some_and(|own| own.loops.steps() > steps);
         if !is_behind {
             self.put(Box::new(transcript));
         }
@@ -244,71 +221,100 @@ impl Transcripts {
 }
 
 impl Shard {
-    fn take(&mut self, tip: u128) -> Option<Box<Transcript>> {
-        let taken = self.by_tip.remove(tip)?;
-        self.bytes = self.bytes.saturating_sub(taken.bytes());
-        Some(taken)
+    fn peek(&self, tip: u128) -> Option<&Transcript> {
+        self.by_tip.peek(tip)?.transcript.as_deref()
+    }
+
+    fn get(&mut self, tip: u128) -> Option<&mut Transcript> {
+        self.by_tip.get(tip)?.transcript.as_deref_mut()
+    }
+
+    fn take_if(&mut self, tip: u128, is_meant: impl FnOnce(&Transcript) -> bool) -> Option<Box<Transcript>> {
+        let taken = self.by_tip.remove_if(tip, |kept| kept.transcript.as_deref().is_some_and(is_meant))?;
+        self.bytes -= taken.bytes;
+        taken.transcript
     }
 
     /// Keeps a transcript, and gives back those that have no room any more.
     #[expect(clippy::vec_box, reason = "they are kept in boxes, and moved as such")]
     fn put(&mut self, transcript: Box<Transcript>, max_bytes: usize) -> Vec<Box<Transcript>> {
-        self.bytes += transcript.bytes();
+        let (tip, bytes) = (transcript.tip, transcript.bytes());
+        self.bytes += bytes;
         let mut evicted = Vec::new();
-        if let Some(before) = self.by_tip.put(transcript.tip, transcript) {
-            self.bytes = self.bytes.saturating_sub(before.bytes());
+        if let Some(before) = self.by_tip.put(tip, Kept { transcript: Some(transcript), bytes }) {
+            self.bytes -= before.bytes;
         }
         while self.bytes > max_bytes {
             let Some(oldest) = self.by_tip.pop_oldest() else { break };
-            self.bytes = self.bytes.saturating_sub(oldest.bytes());
-            evicted.push(oldest);
+            self.bytes -= oldest.bytes;
+            evicted.extend(oldest.transcript);
         }
         evicted
     }
 
     /// Takes out what is known of the longest transcript in this bucket that the body begins with.
-    fn longest(&mut self, bucket: u64, hash: &PrefixHash, body: &[u8]) -> Option<Known> {
-        let alike = self.by_prefix.get(&bucket)?;
+    fn longest(&mut self, boundary: Boundary, body: &[u8]) -> Option<Known> {
+        let bucket = boundary.bucket();
+        let mut found = self.by_prefix.find_entry(spread(bucket), |alike| alike.bucket == bucket).ok()?;
         let mut longest: Option<Known> = None;
-        for known in std::iter::once(&alike.newest).chain(&alike.older) {
+        for known in found.get().all() {
             let is_longer = longest.is_none_or(|longest| longest.end < known.end);
-            if is_longer && known.end <= body.len() && hash.of(body, known.end) == known.prefix {
+            if is_longer && boundary.hash_to(known.end, body) == Some(known.prefix) {
                 longest = Some(*known);
             }
         }
         let longest = longest?;
-        self.forget(bucket, |known| known.prefix == longest.prefix);
+        if !found.get_mut().forget(|known| known.prefix == longest.prefix) {
+            found.remove();
+        }
         Some(longest)
     }
 
     fn know(&mut self, bucket: u64, known: Known) {
-        let mut alike = match self.by_prefix.entry(bucket) {
-            Entry::Vacant(vacant) => {
-                vacant.insert(Alike { newest: known, older: Vec::new() });
-                return;
-            }
-            Entry::Occupied(occupied) => occupied,
-        };
-        let alike = alike.get_mut();
-        let before = std::mem::replace(&mut alike.newest, known);
-        alike.older.retain(|older| older.prefix != known.prefix);
-        if before.prefix != known.prefix {
-            if alike.older.len() + 1 == Transcripts::MAX_ALIKE {
-                alike.older.remove(0);
-            }
-            alike.older.push(before);
+        let is_it = |alike: &Alike| alike.bucket == bucket;
+        match self.by_prefix.entry(spread(bucket), is_it, |alike| spread(alike.bucket)) {
+            Entry::Vacant(vacant) => drop(vacant.insert(Alike { bucket, newest: known, older: Vec::new() })),
+            Entry::Occupied(mut occupied) => occupied.get_mut().add(known),
         }
     }
 
     fn forget(&mut self, bucket: u64, is_meant: impl Fn(&Known) -> bool) {
-        let Some(alike) = self.by_prefix.get_mut(&bucket) else { return };
-        alike.older.retain(|older| !is_meant(older));
-        if is_meant(&alike.newest) {
-            match alike.older.pop() {
-                Some(older) => alike.newest = older,
-                None => drop(self.by_prefix.remove(&bucket)),
-            }
+        if let Ok(mut found) = self.by_prefix.find_entry(spread(bucket), |alike| alike.bucket == bucket)
+            && !found.get_mut().forget(is_meant)
+        {
+            found.remove();
         }
+    }
+}
+
+/// A bucket's hash within its shard, all of whose buckets end with the same bits.
+const fn spread(bucket: u64) -> u64 {
+    bucket.rotate_left(32)
+}
+
+impl Alike {
+    fn all(&self) -> impl Iterator<Item = &Known> {
+        std::iter::once(&self.newest).chain(&self.older)
+    }
+
+    fn add(&mut self, known: Known) {
+        let before = std::mem::replace(&mut self.newest, known);
+        self.older.retain(|older| older.prefix != known.prefix);
+        if before.prefix != known.prefix {
+            if self.older.len() + 1 == Transcripts::MAX_ALIKE {
+                self.older.remove(0);
+            }
+            self.older.push(before);
+        }
+    }
+
+    /// Forgets what is meant; says whether anything is left.
+    fn forget(&mut self, is_meant: impl Fn(&Known) -> bool) -> bool {
+        self.older.retain(|older| !is_meant(older));
+        if !is_meant(&self.newest) {
+            return true;
+        }
+        self.older.pop().map(|older| self.newest = older).is_some()
     }
 }
 
@@ -387,12 +393,12 @@ impl Hasher for Hashed {
 
 #[cfg(test)]
 mod tests {
-    use loopbreaker::{RedundancyConfig, RedundancyRules};
+    use loopbreaker::{Fingerprint, RedundancyConfig, RedundancyRules};
     use loopbreaker_dialect::{Answer, Call, Dialect, Ran, read_request};
 
-    use super::{PrefixHash, Transcript, Transcripts};
-    use crate::inspect::Recent;
+    use super::{Transcript, Transcripts};
     use crate::loops::{LoopState, Tail};
+    use crate::recent::Recent;
 
     fn transcript(tip: u128) -> Box<Transcript> {
         let rules = RedundancyRules::compile(&RedundancyConfig::default());
@@ -479,32 +485,23 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_around_messages_is_read_once() {
+        let transcripts = Transcripts::new(1 << 20);
+        let [one, other] = [&b"1"[..], b"2"].map(Fingerprint::of_document);
+        assert_eq!(transcripts.rest(7, || one), one);
+        assert_eq!(transcripts.rest(7, || other), one);
+        for key in 0..Transcripts::MAX_RESTS as u128 + 8 {
+            transcripts.rest(1_000 + key, || other);
+        }
+        assert_eq!(transcripts.rest(7, || other), other, "it was used longest ago");
+    }
+
+    #[test]
     fn taking_leaves_nothing_and_copying_leaves_it() {
         let transcripts = Transcripts::new(1 << 20);
         transcripts.put(transcript(7));
         assert!(transcripts.copy(7).is_some());
         assert!(transcripts.take(7).is_some());
         assert!(transcripts.take(7).is_none());
-    }
-
-    #[test]
-    fn boundaries_divide_each_power_of_two_into_four() {
-        let boundaries: Vec<usize> = (0..9).map(PrefixHash::boundary).collect();
-        assert_eq!(boundaries, [256, 320, 384, 448, 512, 640, 768, 896, 1_024]);
-        for end in 0..5_000 {
-            let last = (0..40).take_while(|index| PrefixHash::boundary(*index) <= end).last();
-            assert_eq!(PrefixHash::last_before(end), last, "{end}");
-        }
-    }
-
-    #[test]
-    fn a_hash_is_that_of_the_leading_bytes_however_long_the_body_is() {
-        let body: Vec<u8> = (0..3_000_u32).map(|at| (at * at) as u8).collect();
-        let whole = PrefixHash::new(7, &body);
-        for end in (0..=body.len()).step_by(97) {
-            let short = PrefixHash::new(7, &body[..end]);
-            assert_eq!((whole.of(&body, end), whole.bucket(end)), (short.of(&body, end), short.bucket(end)));
-            assert_ne!(PrefixHash::new(8, &body).of(&body, end), whole.of(&body, end), "another tenant");
-        }
     }
 }

@@ -51,7 +51,7 @@ pub struct Record {
     /// The path, without its query.
     pub path: Box<str>,
     /// The model that was asked for.
-    pub model: Option<Box<str>>,
+    pub model: Option<Arc<str>>,
     /// The model that answered, where the answer names it.
     pub response_model: Option<Box<str>>,
     /// Host of the provider, with its port where that is not the usual one.
@@ -95,6 +95,41 @@ pub struct Record {
 }
 
 impl Record {
+    /// A request of which no more is known than whose it is and where it goes.
+    pub fn of(tenant: Arc<str>, agent: Arc<str>, session: Arc<str>, upstream: Arc<str>) -> Self {
+        Self {
+            at: SystemTime::UNIX_EPOCH,
+            tenant,
+            tenant_class: TenantClass::Anonymous,
+            agent,
+            session,
+            dialect: Dialect::Other,
+            method: Cow::Borrowed("POST"),
+            path: Box::default(),
+            model: None,
+            response_model: None,
+            upstream,
+            status: 200,
+            verdict: Action::Allow,
+            findings: Vec::new(),
+            is_cut: false,
+            tokens: None,
+            cost_micros: 0,
+            cost_known: true,
+            tokens_estimated: false,
+            stream: false,
+            overhead: Duration::ZERO,
+            held: Duration::ZERO,
+            duration: Duration::ZERO,
+            first_chunk: None,
+            degraded: Degraded::default(),
+            cache_age: None,
+            check: None,
+            refusal: None,
+            ids: None,
+        }
+    }
+
     /// The longest text that is kept of what a client chose itself.
     const MAX_TEXT: usize = 256;
     /// More findings than this of one request say nothing new.
@@ -107,9 +142,8 @@ impl Record {
         shorten(&mut self.session, Self::MAX_TEXT);
         shorten(&mut self.upstream, Self::MAX_TEXT);
         shorten(&mut self.path, Self::MAX_TEXT);
-        for model in [&mut self.model, &mut self.response_model].into_iter().flatten() {
-            shorten(model, Self::MAX_TEXT);
-        }
+        self.model.iter_mut().for_each(|model| shorten(model, Self::MAX_TEXT));
+        self.response_model.iter_mut().for_each(|model| shorten(model, Self::MAX_TEXT));
         shorten(&mut self.method, 32);
         self.findings.truncate(Self::MAX_FINDINGS);
         for finding in &mut self.findings {
@@ -137,37 +171,7 @@ where
 impl Default for Record {
     /// A request of nobody in particular that was let through.
     fn default() -> Self {
-        Self {
-            at: SystemTime::UNIX_EPOCH,
-            tenant: Arc::default(),
-            tenant_class: TenantClass::Anonymous,
-            agent: Arc::default(),
-            session: Arc::default(),
-            dialect: Dialect::Other,
-            method: Cow::Borrowed("POST"),
-            path: Box::default(),
-            model: None,
-            response_model: None,
-            upstream: Arc::default(),
-            status: 200,
-            verdict: Action::Allow,
-            findings: Vec::new(),
-            is_cut: false,
-            tokens: None,
-            cost_micros: 0,
-            cost_known: true,
-            tokens_estimated: false,
-            stream: false,
-            overhead: Duration::ZERO,
-            held: Duration::ZERO,
-            duration: Duration::ZERO,
-            first_chunk: None,
-            degraded: Degraded::default(),
-            cache_age: None,
-            check: None,
-            refusal: None,
-            ids: None,
-        }
+        Self::of(Arc::default(), Arc::default(), Arc::default(), Arc::default())
     }
 }
 

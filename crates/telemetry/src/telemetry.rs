@@ -57,14 +57,18 @@ impl Telemetry {
     }
 
     /// Tells of a request that is over. Never waits.
+    #[inline]
     pub fn record(&self, record: Record) {
         self.metrics.observe(&record);
-        let (logs, traces) = (self.log.is_on(), self.spans.is_on());
-        if logs || traces {
-            let record = Arc::new(record.bounded());
-            self.log.request(&record);
-            self.spans.request(&record);
+        if self.log.is_on() || self.spans.is_on() {
+            self.write(record);
         }
+    }
+
+    fn write(&self, record: Record) {
+        let record = Arc::new(record.bounded());
+        self.log.request(&record);
+        self.spans.request(&record);
     }
 
     /// Writes and exports what is queued; false when that took too long or could not be done.

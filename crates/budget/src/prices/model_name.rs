@@ -4,6 +4,10 @@ use std::borrow::Cow;
 
 /// A name in one spelling: lower case, without the host or vendor before it, `-` for `.`, `:` and `@`.
 pub(super) fn normalise(model: &str) -> Cow<'_, str> {
+    // Most clients write a name as its provider does.
+    if model.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
+        return Cow::Borrowed(model);
+    }
     let name = model.rsplit('/').next().unwrap_or(model);
     // Bedrock: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
     let vendor = if name.contains('.') { name.rsplit_once("anthropic.") } else { None };
@@ -15,7 +19,6 @@ pub(super) fn normalise(model: &str) -> Cow<'_, str> {
 pub(super) fn spell(model: &str) -> Cow<'_, str> {
     const MARKS: [char; 3] = ['.', ':', '@'];
     let name = model.trim();
-    // Most clients write a name as its provider does.
     if name.bytes().any(|byte| byte.is_ascii_uppercase() || matches!(byte, b'.' | b':' | b'@')) {
         Cow::Owned(name.to_ascii_lowercase().replace(MARKS, "-"))
     } else {

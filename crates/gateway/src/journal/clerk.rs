@@ -288,7 +288,7 @@ struct Names {
     tenant: Arc<str>,
     session: Arc<str>,
     agent: Arc<str>,
-    model: Option<Box<str>>,
+    model: Option<Arc<str>>,
 }
 
 impl Names {

@@ -23,7 +23,7 @@ fn tails(messages: &str) -> Vec<u128> {
 
 fn locate(sessions: &Sessions, messages: &str) -> Located {
     let chain = chain(messages);
-    sessions.by_transcript(chain[0], &chain, &tails(messages), NOW).0
+    sessions.by_transcript(chain[0], &chain, tails(messages).into_iter().rev(), NOW).0
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_name_that_was_given_once_stays_and_is_that_of_the_account_of_a_fork() {
     let sessions = Sessions::new(100);
     let called = |messages: &str| {
         let chain = chain(messages);
-        sessions.by_transcript(chain[0], &chain, &[], NOW)
+        sessions.by_transcript(chain[0], &chain, std::iter::empty(), NOW)
     };
     let name = "run-17".into();
     sessions.by_name(SessionKey(7), &name, *chain("ab").last().unwrap(), NOW);
