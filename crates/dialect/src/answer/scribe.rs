@@ -4,7 +4,7 @@ use loopbreaker::Chant;
 use serde::de::IgnoredAny;
 
 use super::{Answer, Call, Ran};
-use crate::json::{Json, hash, push_unescaped, string, words};
+use crate::json::{Json, has_escapes, hash, push_unescaped, string, words};
 use crate::stream::Watch;
 use crate::written::Called;
 
@@ -195,7 +195,7 @@ fn shortened(result: &str) -> String {
 
 /// What the inside of a JSON string means; decoded into `scratch` only where it has escapes.
 fn decoded<'t>(inside: &'t str, scratch: &'t mut String) -> &'t str {
-    if memchr::memchr(b'\\', inside.as_bytes()).is_none() {
+    if !has_escapes(inside) {
         return inside;
     }
     scratch.clear();
