@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::Json;
 use super::escape::unescaped;
-use super::scan::{behind_space, plain_end, string_end};
+use super::scan::{behind_space, plain_end, scalar_end, string_end};
 
 /// A place in a JSON text.
 ///
@@ -120,7 +120,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn is_null(&mut self) -> Result<bool, Broken<'a>> {
         let is_null = self.peek() == Some(b'n');
         if is_null {
-            self.over_word("null").ok_or_else(|| self.broken())?;
+            self.over_scalar().ok_or_else(|| self.broken())?;
         }
         Ok(is_null)
     }
@@ -205,31 +205,21 @@ impl<'a> Cursor<'a> {
         let first = self.peek()?;
         let start = self.at;
         match first {
-            b'{' | b'[' => self.over_nested(first),
-            _ => self.over_plain(first),
-        }?;
+            b'{' | b'[' => self.over_nested(first)?,
+            _ => self.over_scalar()?,
+        }
         self.text.get(start..self.at)
     }
 
-    /// A value without others in it, which begins with this byte.
+    /// A value without others in it.
     #[inline]
-    fn over_plain(&mut self, first: u8) -> Option<()> {
-        match first {
-            b'"' => self.over_string(),
-            b't' => self.over_word("true"),
-            b'f' => self.over_word("false"),
-            b'n' => self.over_word("null"),
-            b'-' | b'0'..=b'9' => {
-                let rest = self.text.as_bytes().get(self.at..)?;
-                let is_part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-                self.at += rest.iter().take_while(is_part).count();
-                Some(())
-            }
-            _ => None,
-        }
+    fn over_scalar(&mut self) -> Option<()> {
+        self.at = scalar_end(self.text.as_bytes(), self.at)?;
+        Some(())
     }
 
     /// An object or a list, which begins with this byte.
+    #[inline(never)]
     fn over_nested(&mut self, first: u8) -> Option<()> {
         let mut open = Nesting::default();
         let mut next = first;
@@ -249,7 +239,7 @@ impl<'a> Cursor<'a> {
                         continue;
                     }
                 }
-                plain => self.over_plain(plain)?,
+                _ => self.over_scalar()?,
             }
             // Behind a value: steps out of all that ends here, and on to the next value.
             loop {
@@ -284,11 +274,6 @@ impl<'a> Cursor<'a> {
     fn over_string(&mut self) -> Option<()> {
         self.at = string_end(self.text.as_bytes(), self.at)?;
         Some(())
-    }
-
-    #[inline]
-    fn over_word(&mut self, word: &str) -> Option<()> {
-        self.rest().starts_with(word).then(|| self.at += word.len())
     }
 }
 

@@ -27,6 +27,26 @@ fn behind_all_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// The place behind the string, number or word that begins at `start`; `None` when none does.
+#[inline]
+pub(super) fn scalar_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let word = |word: &[u8]| bytes.get(start..)?.starts_with(word).then_some(start + word.len());
+    match bytes.get(start)? {
+        b'"' => string_end(bytes, start),
+        b't' => word(b"true"),
+        b'f' => word(b"false"),
+        b'n' => word(b"null"),
+        b'-' | b'0'..=b'9' => {
+            let mut end = start + 1;
+            while let Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E') = bytes.get(end) {
+                end += 1;
+            }
+            Some(end)
+        }
+        _ => None,
+    }
+}
+
 /// The place behind the string that begins at `start`, where it is a word or two without an escape; `None` says nothing.
 #[inline]
 pub(super) fn plain_end(bytes: &[u8], start: usize) -> Option<usize> {
