@@ -147,10 +147,10 @@ impl Scribe {
     }
 
     /// Notes a call that ran at the provider.
-    pub(crate) fn ran(&mut self, called: &Called<'_>) {
+    pub(crate) fn ran(&mut self, called: Called<'_>) {
         self.keep(Ran {
-            tool: called.tool.clone().into_owned(),
-            args: called.args.map(|args| words(args).into_owned()),
+            tool: called.tool.into_owned(),
+            args: called.args.map(|args| args.into_words().into_owned()),
             result: called.result.map(|result| shortened(&words(result))),
             failed: called.failed,
         });
