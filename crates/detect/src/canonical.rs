@@ -299,7 +299,22 @@ impl Input<'_> {
     }
 
     /// Copies a string whose opening quote has been read, in its canonical escapes; says whether it has any.
+    #[inline]
     fn string(&mut self, out: &mut Vec<u8>) -> Result<bool, NotJson> {
+        let quoted = &self.bytes[self.at - 1..];
+        match string_stop(&quoted[1..]) {
+            Some(stop) if quoted[stop + 1] == b'"' => {
+                self.at += stop + 1;
+                copy(&quoted[..stop + 2], quoted, out);
+                Ok(false)
+            }
+            _ => self.escaped_string(out),
+        }
+    }
+
+    /// The same where there are escapes.
+    #[inline(never)]
+    fn escaped_string(&mut self, out: &mut Vec<u8>) -> Result<bool, NotJson> {
         let mut escaped = false;
         out.push(b'"');
         // What is written as it should be is copied all at once: most escapes have one form only.

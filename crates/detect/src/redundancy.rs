@@ -103,13 +103,14 @@ impl Redundancy {
         if !self.goes_on(step) {
             self.frame.learn(&mut self.window);
         }
-        let (outcome, edges) = self.read_with_edges(step);
+        let mut edges = Edges::default();
+        let outcome = self.read_with_edges(step, &mut edges);
         self.take_in(step, outcome, &edges)
     }
 
     /// Reads a step's result: the part of the work that grows with its length, which may be done elsewhere.
     pub fn read(&self, step: &Step<'_>) -> Outcome {
-        self.read_with_edges(step).0
+        self.read_with_edges(step, &mut Edges::default())
     }
 
     /// [`observe`](Self::observe) with the result already read. What stands around results is learnt by `observe` alone.
@@ -117,16 +118,12 @@ impl Redundancy {
         self.take_in(step, outcome, &Edges::default())
     }
 
-    fn read_with_edges(&self, step: &Step<'_>) -> (Outcome, Edges) {
-        let mut edges = Edges::default();
-        let outcome = Outcome::read(step, self.rules.normaliser(step.tool), |normal| {
-            let mut compared = Compared::default();
-            if step.tool.is_some() {
-                (edges, compared) = self.frame.take_off(normal);
-            }
-            compared
-        });
-        (outcome, edges)
+    /// Reads a step's result, and notes the lines at both ends of it.
+    fn read_with_edges(&self, step: &Step<'_>, edges: &mut Edges) -> Outcome {
+        Outcome::read(step, self.rules.normaliser(step.tool), |normal| match step.tool {
+            Some(_) => self.frame.take_off(normal, edges),
+            None => Compared::default(),
+        })
     }
 
     fn take_in(&mut self, step: &Step<'_>, outcome: Outcome, edges: &Edges) -> Vec<Finding> {

@@ -5,9 +5,9 @@ use memchr::memmem;
 use twox_hash::XxHash3_128;
 
 use crate::content;
-use crate::json::{Json, string, words};
+use crate::json::{Json, string};
 use crate::members::LongText;
-use crate::written::{Form, Part};
+use crate::written::{Args, Form, Part};
 
 /// Hashes the parts of a message, each with a mark and its length, so that no two messages run together.
 ///
@@ -56,7 +56,7 @@ impl<'d> Digest<'d> {
             }
             Part::Called(call) => {
                 self.frame(b'c', call.tool.as_bytes());
-                self.args(call.args);
+                self.args(call.args.as_ref().map(Args::words).unwrap_or_default());
                 if let Some(result) = call.result {
                     self.result(result, true);
                 }
@@ -95,8 +95,7 @@ impl<'d> Digest<'d> {
     }
 
     /// Arguments are the same however their JSON is written, also where it stands in a string.
-    fn args(&mut self, args: Option<Json<'_>>) {
-        let args = args.map(words).unwrap_or_default();
+    fn args(&mut self, args: &str) {
         with_canonical(args.as_bytes(), |canonical| match canonical {
             Some(b"{}" | b"null") => {}
             Some(canonical) => self.frame(b'j', canonical),

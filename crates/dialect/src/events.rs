@@ -7,13 +7,13 @@ use loopbreaker::{Status, Timestamp};
 use crate::content::{self, Block, Shown};
 use crate::conversation::{Answer, CallName, Event, Held, Outcome};
 use crate::json::{Json, string, words};
-use crate::written::{Form, Malformed, Part, Written, each_part_of_block};
+use crate::written::{Args, Form, Malformed, Part, Written, each_part_of_block};
 
 /// The events of one message.
 pub fn events<'a>(written: &Written<'a>, take: &mut dyn FnMut(Event<'a>)) -> Result<(), Malformed<'a>> {
     let form = written.form();
     let mut listener = Listener::of(written, form, take);
-    written.each_part(form, &mut |part| listener.hear(&part, take))?;
+    written.each_part(form, &mut |part| listener.hear(part, take))?;
     listener.finish(None, take);
     Ok(())
 }
@@ -26,7 +26,7 @@ pub fn heard<'a>(
 ) -> Result<(), Malformed<'a>> {
     let mut listener = Listener { form: Form::Outside, said: Vec::new() };
     content::each(content, &mut |block| {
-        each_part_of_block(block, &mut |part| listener.hear(&part, take));
+        each_part_of_block(block, &mut |part| listener.hear(part, take));
     })?;
     listener.finish(time, take);
     Ok(())
@@ -35,7 +35,7 @@ pub fn heard<'a>(
 /// The events of one block of an answer.
 pub fn answer_block<'a>(block: Block<'a>, take: &mut dyn FnMut(Event<'a>)) {
     let mut listener = Listener { form: Form::AnswerPart, said: Vec::new() };
-    each_part_of_block(block, &mut |part| listener.hear(&part, take));
+    each_part_of_block(block, &mut |part| listener.hear(part, take));
 }
 
 /// Turns the parts of one message into events.
@@ -55,28 +55,28 @@ impl<'a> Listener<'a> {
         Self { form, said: Vec::new() }
     }
 
-    pub(crate) fn hear(&mut self, part: &Part<'a>, take: &mut dyn FnMut(Event<'a>)) {
+    pub(crate) fn hear(&mut self, part: Part<'a>, take: &mut dyn FnMut(Event<'a>)) {
         match part {
             // Instructions are no part of what happens.
             _ if self.form == Form::System => {}
-            Part::Said(text) if self.form == Form::Outside => self.said.extend(string(*text)),
+            Part::Said(text) if self.form == Form::Outside => self.said.extend(string(text)),
             Part::Shown(shown) if self.form == Form::Outside => self.said.push(Cow::Owned(shown.words())),
             Part::Shown(_) => {}
             Part::Said(text) => {
-                if let Some(text) = string(*text) {
+                if let Some(text) = string(text) {
                     take(Event::Said(text));
                 }
             }
-            Part::Thought(thought) => take(Event::Reasoned(content::text(*thought))),
+            Part::Thought(thought) => take(Event::Reasoned(content::text(thought))),
             Part::Called(call) => {
                 let step = Held {
-                    tool: Some(call.tool.clone()),
-                    args: call.args.map(words),
+                    tool: Some(call.tool),
+                    args: call.args.map(Args::into_words),
                     result: call.result.map(words),
                     status: call.failed.then_some(Status::Failure),
                     ..Held::default()
                 };
-                take(Event::Called { waits_for: call.waits_for.clone(), step });
+                take(Event::Called { waits_for: call.waits_for, step });
             }
             Part::Returned(returned) => {
                 let read = |result| if returned.is_data { words(result) } else { content::text(result) };

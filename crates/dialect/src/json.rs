@@ -2,13 +2,14 @@
 
 mod cursor;
 mod escape;
+mod scan;
 mod text;
 
 pub use cursor::Broken;
 pub use text::{Text, hash, string, words};
 
 pub(crate) use cursor::Cursor;
-pub(crate) use escape::{push_escaped, push_unescaped};
+pub(crate) use escape::{has_escapes, push_escaped, push_unescaped};
 pub(crate) use text::whole_number;
 
 use std::borrow::Cow;

@@ -187,22 +187,22 @@ impl<'a> Message<'a> {
         *self.digest.get_or_init(|| digest)
     }
 
-    fn digest_and(&self, hear: &mut dyn FnMut(&Part<'a>)) -> u128 {
+    fn digest_and(&self, hear: &mut dyn FnMut(Part<'a>)) -> u128 {
         if self.form == Form::Unknown {
             return Digest::of_bytes(self.text);
         }
         let long = self.written.members().long();
         let mut digest = Digest::of(self.form, self.written.name().as_deref(), long);
         self.each_part(&mut |part| {
-            digest.add(part);
+            digest.add(&part);
             hear(part);
         });
         digest.finish()
     }
 
-    pub(crate) fn each_part(&self, visit: &mut dyn FnMut(&Part<'a>)) {
+    pub(crate) fn each_part(&self, visit: &mut dyn FnMut(Part<'a>)) {
         // What was understood before the message turned strange is all that is known of it.
-        drop(self.written.each_part(self.form, &mut |part| visit(&part)));
+        drop(self.written.each_part(self.form, visit));
     }
 
     #[inline]

@@ -26,8 +26,8 @@ pub fn with_result(dialect: Dialect, body: &[u8], nth: usize, content: &str) -> 
     let mut place = None;
     let read = read_request(dialect, body, None, &mut |message| {
         message.each_part(&mut |part| match part {
-            Part::Called(call) => calls.add(call),
-            Part::Returned(returned) if calls.answered_by(returned) == Some(nth) => {
+            Part::Called(call) => calls.add(&call),
+            Part::Returned(returned) if calls.answered_by(&returned) == Some(nth) => {
                 place = returned.result.and_then(|result| place_of(body, result.get()));
             }
             _ => {}

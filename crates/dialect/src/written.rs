@@ -4,6 +4,7 @@
 //! other), so one reader understands all of them.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use loopbreaker::Role;
 use memchr::memmem;
@@ -114,11 +115,32 @@ pub(crate) struct Called<'a> {
     /// The id of the result that is still to come.
     pub(crate) waits_for: Option<Cow<'a, str>>,
     pub(crate) tool: Cow<'a, str>,
-    pub(crate) args: Option<Json<'a>>,
+    pub(crate) args: Option<Args<'a>>,
     /// The output that tools which run at the provider bring along.
     pub(crate) result: Option<Json<'a>>,
     /// Whether it is known that such a tool failed.
     pub(crate) failed: bool,
+}
+
+/// What a call is given, of which the words are read once, whoever asks for them.
+#[derive(Debug, Clone)]
+pub(crate) struct Args<'a> {
+    pub(crate) written: Json<'a>,
+    words: OnceCell<Cow<'a, str>>,
+}
+
+impl<'a> Args<'a> {
+    fn of(written: Json<'a>) -> Self {
+        Self { written, words: OnceCell::new() }
+    }
+
+    pub(crate) fn words(&self) -> &str {
+        self.words.get_or_init(|| words(self.written))
+    }
+
+    pub(crate) fn into_words(self) -> Cow<'a, str> {
+        self.words.into_inner().unwrap_or_else(|| words(self.written))
+    }
 }
 
 /// A result in a message.
@@ -309,7 +331,7 @@ impl<'a> Written<'a> {
         Some(Called {
             waits_for: self.call_id.filter(|_| result.is_none()).map(words),
             tool: self.name().unwrap_or_else(own_name),
-            args,
+            args: args.map(Args::of),
             result,
             failed: self.error.is_some() || self.has_failed(),
         })
@@ -371,7 +393,7 @@ pub(crate) fn called<'a>(id: Option<Json<'a>>, tool: Option<Json<'a>>, args: Opt
     Part::Called(Called {
         waits_for: Some(id.map(words).unwrap_or_default()),
         tool: tool.and_then(string).unwrap_or(Cow::Borrowed("unknown")),
-        args,
+        args: args.map(Args::of),
         result: None,
         failed: false,
     })

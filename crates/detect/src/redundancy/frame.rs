@@ -113,11 +113,11 @@ saved!(Edges { seen, count, between });
 saved!(Seen { shape, said, number, tells });
 
 impl Frame {
-    /// Takes off a result what of the frame changes, and gives the lines that stood at both ends of it, and what it is to be
+    /// Takes off a result what of the frame changes, notes the lines that stood at both ends of it, and gives what it is to be
     /// compared by, where there are several: what stands between them is hashed once, and they can be left out later.
-    pub(super) fn take_off(&self, normal: &mut Vec<u8>) -> (Edges, Compared) {
+    pub(super) fn take_off(&self, normal: &mut Vec<u8>, edges: &mut Edges) -> Compared {
         let spans = Spans::of(normal);
-        let mut edges = Edges { between: spans.between(normal), ..Edges::default() };
+        edges.between = spans.between(normal);
         for (start, end) in spans.iter() {
             let line = &normal[start..end];
             let mut seen = Seen::of(line);
@@ -129,10 +129,11 @@ impl Frame {
         }
         let mut compared = Compared::default();
         if edges.count > 1 {
-            compared.hashes = Some((self.result_of(&edges), self.lines_of(&edges, hash_of_lines(normal))));
+            compared.hashes = Some((self.result_of(edges), self.lines_of(edges, hash_of_lines(normal))));
         }
-        if self.leaves_something(&edges) {
-            for (at, (start, end)) in spans.iter().enumerate().rev() {
+        if self.leaves_something(edges) {
+            let takes_off = self.takes_off();
+            for (at, (start, end)) in spans.iter().enumerate().rev().filter(|_| takes_off) {
                 if self.changes(&edges.seen[at]) {
                     let end = if normal.get(end) == Some(&b'\n') { end + 1 } else { end };
                     normal.drain(start..end);
@@ -144,7 +145,7 @@ impl Frame {
             let left = edges.seen().filter(|seen| !self.changes(seen));
             compared.headings = left.take_while(|seen| self.stays(seen)).count();
         }
-        (edges, compared)
+        compared
     }
 
     /// Notes the ends of an answer until its round is over.
@@ -216,7 +217,7 @@ impl Frame {
 
     /// The sum of the hashes of all lines without those that change.
     fn lines_of(&self, edges: &Edges, all: u64) -> u64 {
-        if !self.leaves_something(edges) {
+        if !self.takes_off() || !self.leaves_something(edges) {
             return all;
         }
         let gone = edges.seen().filter(|seen| self.changes(seen)).map(|seen| hash_of_a_line(seen.said));
@@ -225,11 +226,16 @@ impl Frame {
 
     /// What a result without its frame is compared by: what stands between the lines at its ends, and those that are left.
     fn result_of(&self, edges: &Edges) -> u128 {
-        let takes_off = self.leaves_something(edges);
+        let takes_off = self.takes_off() && self.leaves_something(edges);
         let left = edges.seen().filter(|seen| !(takes_off && self.changes(seen)));
         left.fold(edges.between, |hash, seen| {
             (hash ^ u128::from(seen.said)).wrapping_mul(MIX).rotate_left(47)
         })
+    }
+
+    /// Whether there is a line that is taken off wherever it stands: in most sessions there is none, and nothing to look for.
+    fn takes_off(&self) -> bool {
+        self.lines.iter().any(Line::changes_for_nothing)
     }
 
     /// Whether there is more to a result than its frame: an answer that is nothing but its lines is the answer.
@@ -430,7 +436,16 @@ impl Shape {
         let (mut hash, mut letters, mut number) = (EMPTY, 0, 0);
         let mut rest = line;
         while let Some(first) = rest.first() {
-            let run = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii()).count();
+            // A word is hashed while its end is looked for: most have no digit, and are what they say.
+            let (mut run, mut said, mut has_digit) = (0, hash, false);
+            for byte in rest {
+                match IN_WORDS[usize::from(*byte)] {
+                    InWords::Never => break,
+                    letter_or_digit => has_digit |= letter_or_digit == InWords::Digit,
+                }
+                said = fnv1a(said, *byte);
+                run += 1;
+            }
             if run == 0 {
                 hash = fnv1a(hash, *first);
                 rest = &rest[1..];
@@ -438,7 +453,7 @@ impl Shape {
             }
             let (word, behind) = rest.split_at(run);
             rest = behind;
-            if word.iter().any(u8::is_ascii_digit) {
+            if has_digit {
                 hash = fnv1a(hash, b'0');
                 if number == 0 {
                     number = std::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).unwrap_or(0);
@@ -452,13 +467,36 @@ impl Shape {
                 }
             } else {
                 letters += run;
-                hash = word.iter().fold(hash, |hash, byte| fnv1a(hash, *byte));
+                hash = said;
             }
         }
         let hash = if letters >= 2 { (hash ^ hash >> 32) as u32 | 1 } else { 0 };
         Self { hash, number }
     }
 }
+
+/// What a byte is to words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InWords {
+    Never,
+    Letter,
+    Digit,
+}
+
+/// Of each byte. A line of a result is read byte by byte, so there is a table.
+const IN_WORDS: [InWords; 256] = {
+    let mut kinds = [InWords::Letter; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        kinds[byte] = match byte as u8 {
+            b'0'..=b'9' => InWords::Digit,
+            b'a'..=b'z' | b'A'..=b'Z' => InWords::Letter,
+            _ => InWords::Never,
+        };
+        byte += 1;
+    }
+    kinds
+};
 
 /// Calls of one kind do the same by the same tool, or run the same programs, whatever they are given.
 fn kind_of(print: &Print) -> u32 {
@@ -473,7 +511,7 @@ fn kind_of(print: &Print) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Frame};
+    use super::{Answer, Edges, Frame};
     use crate::redundancy::window::Window;
 
     /// A frame that has seen answers with these last lines, each to a call of another of so many kinds.
@@ -482,7 +520,8 @@ mod tests {
         for (index, (line, kind)) in last_lines.iter().zip((1..=kinds).cycle()).enumerate() {
             let mut normal =
                 format!("answer {}\n{line}", ["a", "b", "c", "d", "e", "f"][index % 6]).into_bytes();
-            let (edges, _) = frame.take_off(&mut normal);
+            let mut edges = Edges::default();
+            frame.take_off(&mut normal, &mut edges);
             frame.round.push(Answer { index, kind, looks, edges });
             frame.learn(&mut Window::default());
         }
@@ -492,7 +531,7 @@ mod tests {
     /// What is left of an answer.
     fn left(frame: &Frame, answer: &str) -> String {
         let mut normal = answer.as_bytes().to_vec();
-        frame.take_off(&mut normal);
+        frame.take_off(&mut normal, &mut Edges::default());
         String::from_utf8(normal).expect("as it came")
     }
 
@@ -542,7 +581,8 @@ mod tests {
     #[test]
     fn what_is_taken_off_leaves_answers_that_compare_as_equal() {
         let frame = taught(&COUNTER, 3, true);
-        let compared = |answer: &str| frame.take_off(&mut answer.as_bytes().to_vec()).1.hashes;
+        let compared =
+            |answer: &str| frame.take_off(&mut answer.as_bytes().to_vec(), &mut Edges::default()).hashes;
         assert_eq!(compared("words\nand more\n[step 7]"), compared("words\nand more\n[step 8]"));
         assert_ne!(compared("words\nand more\n[step 7]"), compared("words\nand less\n[step 7]"));
         assert_ne!(compared("words\nand more"), compared("and more\nwords"));

@@ -83,10 +83,10 @@ pub(crate) fn read_call(item: Json<'_>, scribe: &mut Scribe) {
         Part::Called(Called { waits_for: Some(id), tool, args, .. }) if written.form() == Form::Call => {
             let call = scribe.call_named(id.into_owned(), tool.into_owned());
             if let Some(args) = args {
-                scribe.arguments(call, args);
+                scribe.arguments(call, args.written);
             }
         }
-        Part::Called(called) => scribe.ran(&called),
+        Part::Called(called) => scribe.ran(called),
         Part::Returned(Returned { id: Some(id), result, failed, .. }) => {
             scribe.returned(&words(id), result, failed);
         }

@@ -4,7 +4,7 @@ use loopbreaker::Chant;
 use serde::de::IgnoredAny;
 
 use super::{Answer, Call, Ran};
-use crate::json::{Json, hash, push_unescaped, string, words};
+use crate::json::{Json, has_escapes, hash, push_unescaped, string, words};
 use crate::stream::Watch;
 use crate::written::Called;
 
@@ -147,10 +147,10 @@ impl Scribe {
     }
 
     /// Notes a call that ran at the provider.
-    pub(crate) fn ran(&mut self, called: &Called<'_>) {
+    pub(crate) fn ran(&mut self, called: Called<'_>) {
         self.keep(Ran {
-            tool: called.tool.clone().into_owned(),
-            args: called.args.map(|args| words(args).into_owned()),
+            tool: called.tool.into_owned(),
+            args: called.args.map(|args| args.into_words().into_owned()),
             result: called.result.map(|result| shortened(&words(result))),
             failed: called.failed,
         });
@@ -195,7 +195,7 @@ fn shortened(result: &str) -> String {
 
 /// What the inside of a JSON string means; decoded into `scratch` only where it has escapes.
 fn decoded<'t>(inside: &'t str, scratch: &'t mut String) -> &'t str {
-    if memchr::memchr(b'\\', inside.as_bytes()).is_none() {
+    if !has_escapes(inside) {
         return inside;
     }
     scratch.clear();

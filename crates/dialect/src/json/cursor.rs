@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::Json;
 use super::escape::unescaped;
+use super::scan::{behind_space, plain_end, scalar_end, string_end};
 
 /// A place in a JSON text.
 ///
@@ -55,61 +56,31 @@ impl<'a> Cursor<'a> {
     /// The next byte that is no white space, which the cursor then stands before.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
-        match self.text.as_bytes().get(self.at).copied() {
-            Some(b' ' | b'\n' | b'\r' | b'\t') => self.peek_behind_space(),
-            next => next,
-        }
-    }
-
-    /// The same where white space comes. Whoever writes each member on a line of its own indents it with many spaces, so
-    /// eight of them are looked at together.
-    #[inline(never)]
-    fn peek_behind_space(&mut self) -> Option<u8> {
-        let bytes = self.text.as_bytes();
-        loop {
-            match bytes.get(self.at).copied() {
-                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
-                next => return next,
-            }
-            while let Some(eight) = bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
-                let others = u64::from_le_bytes(*eight) ^ u64::from_le_bytes([b' '; 8]);
-                self.at += (others.trailing_zeros() / 8) as usize;
-                if others != 0 {
-                    break;
-                }
-            }
-        }
+        self.at = behind_space(self.text.as_bytes(), self.at);
+        self.text.as_bytes().get(self.at).copied()
     }
 
     /// Steps into a list or an object.
+    #[inline]
     pub(crate) fn open(&mut self, bracket: u8) -> Result<(), Broken<'a>> {
         self.first = true;
-        self.expect(bracket)
+        self.over_sign(bracket).ok_or_else(|| self.broken())
     }
 
     /// Whether another element comes; else steps out over the closing bracket.
+    #[inline]
     pub(crate) fn has_element(&mut self, bracket: u8) -> Result<bool, Broken<'a>> {
-        if self.peek() == Some(bracket) {
-            self.at += 1;
-            // Whatever this was the end of, it was an element of what is around it.
-            self.first = false;
-            return Ok(false);
-        }
-        if !self.first {
-            self.expect(b',')?;
-        }
-        self.first = false;
-        Ok(true)
+        self.next_element(bracket).ok_or_else(|| self.broken())
     }
 
     /// The key of a member, and the step over its colon.
     pub(crate) fn key(&mut self) -> Result<Cow<'a, str>, Broken<'a>> {
         self.peek();
         let start = self.at;
-        let may_escape = self.skip_string()?;
+        self.over_string().ok_or_else(|| self.broken())?;
         let inside = self.text.get(start + 1..self.at - 1).unwrap_or_default();
-        self.expect(b':')?;
-        Ok(if may_escape { unescaped(inside) } else { Cow::Borrowed(inside) })
+        self.over_sign(b':').ok_or_else(|| self.broken())?;
+        Ok(unescaped(inside))
     }
 
     /// Visits the members of an object, but for those that are null.
@@ -129,11 +100,14 @@ impl<'a> Cursor<'a> {
         mut visit: impl FnMut(&str, &mut Self) -> Result<(), Broken<'a>>,
     ) -> Result<(), Broken<'a>> {
         self.open(b'{')?;
-        while self.has_element(b'}')? {
-            let key = self.key()?;
+        loop {
+            let key = match self.over_plain_key() {
+                Some(key) => Cow::Borrowed(key),
+                None if self.has_element(b'}')? => self.key()?,
+                None => return Ok(()),
+            };
             visit(&key, self)?;
         }
-        Ok(())
     }
 
     /// Steps over the value that comes here and returns it, unless it is null.
@@ -146,7 +120,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn is_null(&mut self) -> Result<bool, Broken<'a>> {
         let is_null = self.peek() == Some(b'n');
         if is_null {
-            self.skip_word("null")?;
+            self.over_scalar().ok_or_else(|| self.broken())?;
         }
         Ok(is_null)
     }
@@ -172,107 +146,9 @@ impl<'a> Cursor<'a> {
     ///
     /// Nesting costs memory on the heap, never stack. A number may be any word of its letters, and a string may have
     /// raw control characters: nobody here reads them, and whoever does will complain.
-    pub(crate) fn skip(&mut self) -> Result<Json<'a>, Broken<'a>> {
-        let first = self.peek();
-        let start = self.at;
-        if matches!(first, Some(b'{' | b'[')) {
-            self.skip_nested(first)?;
-        } else {
-            self.skip_plain(first)?;
-        }
-        Ok(Json(self.text.get(start..self.at).unwrap_or_default()))
-    }
-
-    /// Steps over a value without others in it, which begins with this byte.
-    fn skip_plain(&mut self, first: Option<u8>) -> Result<(), Broken<'a>> {
-        match first {
-            Some(b'"') => self.skip_string().map(drop),
-            Some(b't') => self.skip_word("true"),
-            Some(b'f') => self.skip_word("false"),
-            Some(b'n') => self.skip_word("null"),
-            Some(b'-' | b'0'..=b'9') => {
-                self.skip_number();
-                Ok(())
-            }
-            _ => Err(self.broken()),
-        }
-    }
-
-    /// Steps over an object or a list, which begins with this byte.
-    fn skip_nested(&mut self, first: Option<u8>) -> Result<(), Broken<'a>> {
-        let mut open = Nesting::default();
-        let mut next = first;
-        loop {
-            match next {
-                Some(bracket @ (b'{' | b'[')) => {
-                    let is_object = bracket == b'{';
-                    self.at += 1;
-                    if self.peek() == Some(if is_object { b'}' } else { b']' }) {
-                        self.at += 1;
-                    } else {
-                        open.push(is_object);
-                        if is_object {
-                            self.skip_key()?;
-                        }
-                        next = self.peek();
-                        continue;
-                    }
-                }
-                plain => self.skip_plain(plain)?,
-            }
-            // Behind a value: steps out of all that ends here, and on to the next value.
-            loop {
-                let Some(is_object) = open.last() else { return Ok(()) };
-                match (self.peek(), is_object) {
-                    (Some(b','), _) => {
-                        self.at += 1;
-                        if is_object {
-                            self.skip_key()?;
-                        }
-                        break;
-                    }
-                    (Some(b'}'), true) | (Some(b']'), false) => {
-                        self.at += 1;
-                        open.pop();
-                    }
-                    _ => return Err(self.broken()),
-                }
-            }
-            next = self.peek();
-        }
-    }
-
-    fn skip_key(&mut self) -> Result<(), Broken<'a>> {
-        self.peek();
-        self.skip_string()?;
-        self.expect(b':')
-    }
-
-    /// Steps over a string: to the first quote that has no odd number of backslashes before it. Whether it may have an
-    /// escape.
     #[inline]
-    fn skip_string(&mut self) -> Result<bool, Broken<'a>> {
-        match string_end(self.text.as_bytes(), self.at) {
-            Some(StringEnd { at, may_escape }) => {
-                self.at = at;
-                Ok(may_escape)
-            }
-            None => Err(self.broken()),
-        }
-    }
-
-    fn skip_word(&mut self, word: &str) -> Result<(), Broken<'a>> {
-        if !self.rest().starts_with(word) {
-            return Err(self.broken());
-        }
-        self.at += word.len();
-        Ok(())
-    }
-
-    fn skip_number(&mut self) {
-        let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        let is_part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-        self.at += bytes.iter().take_while(is_part).count();
+    pub(crate) fn skip(&mut self) -> Result<Json<'a>, Broken<'a>> {
+        self.over_value().map(Json).ok_or_else(|| self.broken())
     }
 
     /// Nothing but white space may be left.
@@ -283,17 +159,121 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), Broken<'a>> {
-        if self.peek() != Some(byte) {
-            return Err(self.broken());
-        }
-        self.at += 1;
-        Ok(())
-    }
-
     /// Something is missing here.
+    #[cold]
     pub(crate) fn broken(&self) -> Broken<'a> {
         Broken { part: self.rest(), error: None }
+    }
+}
+
+/// Steps over what comes here; `None` where it is broken, with the cursor before the place. They are so short that putting
+/// into words what is wrong would cost more than they do: that is for who called them.
+impl<'a> Cursor<'a> {
+    #[inline]
+    fn over_sign(&mut self, sign: u8) -> Option<()> {
+        (self.peek()? == sign).then(|| self.at += 1)
+    }
+
+    /// To the next element, over the comma before it, or out over the closing bracket: whether there is one.
+    fn next_element(&mut self, bracket: u8) -> Option<bool> {
+        let is_first = std::mem::take(&mut self.first);
+        let next = self.peek()?;
+        if next == bracket || !is_first {
+            // A place that holds neither is broken, and the cursor stays before it.
+            (next == bracket || next == b',').then_some(())?;
+            self.at += 1;
+        }
+        Some(next != bracket)
+    }
+
+    /// To the next member of an object and over its key, where that is a word or two without an escape and the colon stands
+    /// right behind it. Nearly all are such; before anything else it stays where it is.
+    #[inline(never)]
+    fn over_plain_key(&mut self) -> Option<&'a str> {
+        let bytes = self.text.as_bytes();
+        let mut start = behind_space(bytes, self.at);
+        if !self.first {
+            start = bytes.get(start).filter(|next| **next == b',').map(|_| behind_space(bytes, start + 1))?;
+        }
+        let end = plain_end(bytes, start).filter(|end| bytes.get(*end) == Some(&b':'))?;
+        (self.at, self.first) = (end + 1, false);
+        self.text.get(start + 1..end - 1)
+    }
+
+    #[inline(never)]
+    fn over_value(&mut self) -> Option<&'a str> {
+        let first = self.peek()?;
+        let start = self.at;
+        match first {
+            b'{' | b'[' => self.over_nested(first)?,
+            _ => self.over_scalar()?,
+        }
+        self.text.get(start..self.at)
+    }
+
+    /// A value without others in it.
+    #[inline]
+    fn over_scalar(&mut self) -> Option<()> {
+        self.at = scalar_end(self.text.as_bytes(), self.at)?;
+        Some(())
+    }
+
+    /// An object or a list, which begins with this byte.
+    #[inline(never)]
+    fn over_nested(&mut self, first: u8) -> Option<()> {
+        let mut open = Nesting::default();
+        let mut next = first;
+        loop {
+            match next {
+                b'{' | b'[' => {
+                    let is_object = next == b'{';
+                    self.at += 1;
+                    if self.peek()? == if is_object { b'}' } else { b']' } {
+                        self.at += 1;
+                    } else {
+                        open.push(is_object);
+                        if is_object {
+                            self.over_key()?;
+                        }
+                        next = self.peek()?;
+                        continue;
+                    }
+                }
+                _ => self.over_scalar()?,
+            }
+            // Behind a value: steps out of all that ends here, and on to the next value.
+            loop {
+                let Some(is_object) = open.last() else { return Some(()) };
+                match (self.peek()?, is_object) {
+                    (b',', _) => {
+                        self.at += 1;
+                        if is_object {
+                            self.over_key()?;
+                        }
+                        break;
+                    }
+                    (b'}', true) | (b']', false) => {
+                        self.at += 1;
+                        open.pop();
+                    }
+                    _ => return None,
+                }
+            }
+            next = self.peek()?;
+        }
+    }
+
+    #[inline]
+    fn over_key(&mut self) -> Option<()> {
+        self.peek();
+        self.over_string()?;
+        self.over_sign(b':')
+    }
+
+    #[inline]
+    fn over_string(&mut self) -> Option<()> {
+        self.at = string_end(self.text.as_bytes(), self.at)?;
+        Some(())
     }
 }
 
@@ -327,60 +307,6 @@ impl Nesting {
         (self.depth > 0).then_some(self.innermost & 1 == 1)
     }
 }
-
-/// Where a string ends.
-#[derive(Debug, PartialEq, Eq)]
-struct StringEnd {
-    /// The place behind its last quote.
-    at: usize,
-    /// Whether it may have an escape. Where that is not known, it may.
-    may_escape: bool,
-}
-
-/// The end of the string that begins at `start`; `None` when none begins there, or none ends.
-///
-/// Most strings are a word or two, and there eight bytes at a time are faster than a vectorised search, which has
-/// hardly begun when it is done.
-fn string_end(bytes: &[u8], start: usize) -> Option<StringEnd> {
-    let inside = bytes.get(start..)?.strip_prefix(b"\"")?;
-    let mut escapes = 0;
-    for (index, eight) in inside.as_chunks::<8>().0.iter().take(FAR / 8).enumerate() {
-        let eight = u64::from_le_bytes(*eight);
-        let quotes = bytes_equal(eight, b'"');
-        // Those behind the quote count as well, and are rare.
-        escapes |= bytes_equal(eight, b'\\');
-        if quotes != 0 {
-            if escapes != 0 {
-                return far_end(inside, start);
-            }
-            let at = start + 1 + index * 8 + (quotes.trailing_zeros() / 8) as usize;
-            return Some(StringEnd { at: at + 1, may_escape: false });
-        }
-    }
-    far_end(inside, start)
-}
-
-/// The end of a string that has escapes, is long, or is the last one.
-#[inline(never)]
-fn far_end(inside: &[u8], start: usize) -> Option<StringEnd> {
-    let is_end = |at: &usize| {
-        let escapes = inside.get(..*at).unwrap_or_default().iter().rev();
-        escapes.take_while(|byte| **byte == b'\\').count() % 2 == 0
-    };
-    let end = memchr::memchr_iter(b'"', inside).find(is_end)?;
-    Some(StringEnd { at: start + 1 + end + 1, may_escape: true })
-}
-
-/// The top bit of each byte that is this one. Borrows may set bits above the lowest one, never below it.
-const fn bytes_equal(eight: u64, byte: u8) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = 0x8080_8080_8080_8080;
-    let difference = eight ^ (ONES * byte as u64);
-    difference.wrapping_sub(ONES) & !difference & TOPS
-}
-
-/// A string that is longer is a text.
-const FAR: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -484,18 +410,6 @@ mod tests {
                 open.pop();
             }
             proptest::prop_assert_eq!(open.last(), None);
-        }
-
-        #[test]
-        fn a_string_ends_at_its_first_quote_that_is_not_escaped(
-            pieces in proptest::collection::vec(proptest::sample::select(&["a", "\\\\", "\\\"", "\\n", "bcdefgh", "é", ",", ":"][..]), 0..24),
-            behind in "[\"\\\\a]{0,12}",
-        ) {
-            let inside = pieces.concat();
-            let text = format!("{{\"{inside}\"{behind}");
-            let end = string_end(text.as_bytes(), 1);
-            proptest::prop_assert_eq!(end.as_ref().map(|end| end.at), Some(inside.len() + 3));
-            proptest::prop_assert!(end.is_some_and(|end| end.may_escape || !inside.contains('\\')));
         }
 
         #[test]

@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+use super::scan::backslash;
+
 /// The one written form that all ways of writing a string have in common. What comes and goes is without the quotes.
 ///
 /// Only `\u` and `\/` leave a choice, so nearly every string is in that form already and nothing is decoded.
@@ -25,7 +27,14 @@ pub(crate) fn leaves_a_choice(inside: &str) -> bool {
     if bytes.len() > LONG {
         return UNICODE.find(bytes).is_some() || SLASH.find(bytes).is_some();
     }
-    memchr::memchr_iter(b'\\', bytes).any(|at| matches!(bytes.get(at + 1), Some(b'u' | b'/')))
+    let mut next = backslash(bytes, 0);
+    while let Some(at) = next {
+        if let Some(b'u' | b'/') = bytes.get(at + 1) {
+            return true;
+        }
+        next = backslash(bytes, at + 1);
+    }
+    false
 }
 
 static UNICODE: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\\u"));
@@ -35,9 +44,14 @@ static SLASH: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\\/"));
 /// each.
 const LONG: usize = 512;
 
+/// Whether anything has to be decoded.
+pub(crate) fn has_escapes(inside: &str) -> bool {
+    backslash(inside.as_bytes(), 0).is_some()
+}
+
 /// What the inside of a JSON string means.
 pub(crate) fn unescaped(inside: &str) -> Cow<'_, str> {
-    if memchr::memchr(b'\\', inside.as_bytes()).is_none() {
+    if !has_escapes(inside) {
         return Cow::Borrowed(inside);
     }
     let mut text = String::with_capacity(inside.len());
@@ -74,11 +88,7 @@ pub(crate) fn push_escaped(text: &str, out: &mut String) {
 /// Appends what the inside of a JSON string means. It has been parsed before, so its escapes are whole.
 pub(crate) fn push_unescaped(inside: &str, out: &mut String) {
     let mut done = 0;
-    for at in memchr::memchr_iter(b'\\', inside.as_bytes()) {
-        if at < done {
-            // It was escaped itself.
-            continue;
-        }
+    while let Some(at) = backslash(inside.as_bytes(), done) {
         out.push_str(inside.get(done..at).unwrap_or_default());
         done = at + 2;
         out.push(match inside.as_bytes().get(at + 1) {
