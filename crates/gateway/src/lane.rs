@@ -40,7 +40,8 @@ pub(crate) struct Lane {
 #[derive(Debug)]
 struct Client {
     pipe: Pipe,
-    /// What of the body of its request was not taken yet.
+    /// How long the body of its request is, and what of it was not taken yet.
+    length: u64,
     left: u64,
 }
 
@@ -62,7 +63,7 @@ const SLOWEST_REST: Duration = Duration::from_secs(2);
 
 impl Lane {
     pub(crate) fn new(stream: Stream) -> Self {
-        let client = Client { pipe: Pipe::new(stream), left: 0 };
+        let client = Client { pipe: Pipe::new(stream), length: 0, left: 0 };
         Self {
             client: Arc::new(Mutex::new(client)),
             unsent: Queue::default(),
@@ -84,7 +85,7 @@ impl Lane {
                     match self.heads.read(&mut client.pipe.ahead, most) {
                         Seen::Part => {}
                         Seen::Plain(head) => {
-                            client.left = head.length;
+                            (client.length, client.left) = (head.length, head.length);
                             return Poll::Ready(Next::Request(head));
                         }
                         Seen::Other => return Poll::Ready(Next::Other),
@@ -136,7 +137,7 @@ impl Lane {
             drop(poll_fn(|context| self.client().pipe.poll_close(context)).await);
             return false;
         }
-        self.client().pipe.rest();
+        self.client().rest();
         true
     }
 
@@ -197,7 +198,7 @@ impl Lane {
         let mut client = self.client();
         // Whoever reads its body sees its end, too.
         while client.left == 0 && client.pipe.ahead.len() < MAX_AHEAD {
-            match client.pipe.poll_fill_for(context, 1) {
+            match client.pipe.poll_fill(context) {
                 Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => break,
@@ -212,6 +213,11 @@ impl Lane {
 }
 
 impl Client {
+    /// The request is answered.
+    fn rest(&mut self) {
+        self.pipe.rest(usize::try_from(self.length).unwrap_or(usize::MAX));
+    }
+
     /// Takes what has come of the body.
     fn take_of_body(&mut self) -> Bytes {
         let taken = self.pipe.take(usize::try_from(self.left).unwrap_or(usize::MAX));

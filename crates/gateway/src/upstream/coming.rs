@@ -89,7 +89,7 @@ impl Reading {
             && self.keeps_alive
             && connection.is_clean()
         {
-            connection.pipe().rest();
+            connection.pipe().rest(0);
             self.home.0.keep(&self.home.1, connection);
         }
     }
@@ -130,7 +130,7 @@ impl Reading {
                         Left::Length(left) => (*left).min(MAX_ROOM) as usize,
                         Left::Chunked(_) | Left::Close => 0,
                     };
-                    match ready!(connection.pipe().poll_fill_for(context, room.max(LEAST_ROOM))) {
+                    match ready!(connection.pipe().poll_fill_for(context, room)) {
                         Ok(0) if matches!(self.left, Left::Close) => {
                             self.connection = None;
                             return Poll::Ready(None);
@@ -149,9 +149,6 @@ impl Reading {
         Frame::trailers(trailers)
     }
 }
-
-/// Room for a few events of a stream.
-const LEAST_ROOM: usize = 8 << 10;
 
 impl Body for Coming {
     type Data = Bytes;

@@ -16,21 +16,25 @@ pub(crate) struct Pipe {
     stream: Stream,
     /// What has come and was not taken yet.
     pub(crate) ahead: BytesMut,
+    /// Room for a message like the last one.
+    room: usize,
 }
 
 impl Pipe {
     /// Room for a head and a short body.
-    const ROOM: usize = 8 << 10;
+    const LEAST_ROOM: usize = 8 << 10;
+    /// Whoever sends long messages gets so much room for the next one before it says how long that is.
+    const MOST_ROOM: usize = 256 << 10;
     /// A buffer that has grown beyond this is not kept for the next message.
     const MOST_KEPT: usize = 64 << 10;
 
     pub(crate) fn new(stream: Stream) -> Self {
-        Self { stream, ahead: BytesMut::new() }
+        Self { stream, ahead: BytesMut::new(), room: Self::LEAST_ROOM }
     }
 
     /// Reads what has come; 0 when the other side sends no more.
     pub(crate) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.poll_fill_for(context, Self::ROOM)
+        self.poll_fill_for(context, 0)
     }
 
     /// Reads what has come, with room for as much as is `expected`.
@@ -39,8 +43,14 @@ impl Pipe {
         context: &mut Context<'_>,
         expected: usize,
     ) -> Poll<io::Result<usize>> {
-        if self.ahead.capacity() - self.ahead.len() < expected.min(Self::ROOM) {
-            self.ahead.reserve(expected);
+        // Room is made when there is something to read: most connections wait most of the time.
+        if let Stream::Plain(stream) = &self.stream {
+            ready!(stream.poll_read_ready(context))?;
+        }
+        let free = self.ahead.capacity() - self.ahead.len();
+        if free <= expected || free < Self::LEAST_ROOM / 2 {
+            // One byte more than is expected tells that nothing else has come, without asking once more.
+            self.ahead.reserve((expected + 1).max(self.room));
         }
         pin!(self.stream.read_buf(&mut self.ahead)).poll(context)
     }
@@ -50,8 +60,10 @@ impl Pipe {
         self.ahead.split_to(most.min(self.ahead.len())).freeze()
     }
 
-    /// A message is over: what was needed for a long one is given back.
-    pub(crate) fn rest(&mut self) {
+    /// A message of this length is over: what was needed for a long one is given back.
+    pub(crate) fn rest(&mut self, length: usize) {
+        let like_this = length.saturating_add(Self::LEAST_ROOM / 4).min(Self::MOST_ROOM);
+        self.room = like_this.next_power_of_two().max(Self::LEAST_ROOM);
         if self.ahead.is_empty() && self.ahead.capacity() > Self::MOST_KEPT {
             self.ahead = BytesMut::new();
         }
@@ -167,7 +179,9 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
+    use std::task::Poll;
+
+    use bytes::{Bytes, BytesMut};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -230,6 +244,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn as_long_as_nothing_comes_no_room_is_made() {
+        let (mut pipe, mut there) = both_ends().await;
+        // Of a new connection it is not known yet that nothing has come.
+        for _ in 0..2 {
+            pipe.ahead = BytesMut::new();
+            let nothing = std::future::poll_fn(|context| Poll::Ready(pipe.poll_fill(context))).await;
+            assert!(nothing.is_pending());
+        }
+        assert_eq!(pipe.ahead.capacity(), 0);
+        there.write_all(b"something").await.unwrap();
+        assert_eq!(std::future::poll_fn(|context| pipe.poll_fill(context)).await.unwrap(), 9);
+    }
+
+    #[tokio::test]
     async fn room_that_a_long_message_needed_is_given_back() {
         let (mut pipe, mut there) = both_ends().await;
         let sending = tokio::spawn(async move { there.write_all(&vec![7; 300_000]).await.unwrap() });
@@ -238,7 +266,7 @@ mod tests {
         }
         sending.await.unwrap();
         assert_eq!(pipe.take(300_000).len(), 300_000);
-        pipe.rest();
+        pipe.rest(300_000);
         assert!(pipe.ahead.capacity() <= Pipe::MOST_KEPT);
     }
 }
