@@ -57,6 +57,9 @@ pub(crate) enum Next {
 /// What a client sends before it has its answer is read up to here.
 const MAX_AHEAD: usize = 16 << 10;
 
+/// So much of a body that nobody wants is read all the same, since another request may follow it.
+const MAX_UNWANTED: u64 = 256 << 10;
+
 /// How long the rest of a body is waited for that nobody wanted. A connection that is closed before could take the
 /// answer with it.
 const SLOWEST_REST: Duration = Duration::from_secs(2);
@@ -120,8 +123,8 @@ impl Lane {
     pub(crate) async fn reply(&mut self, response: Response<Reply>, closes: bool) -> bool {
         let (parts, body) = response.into_parts();
         // Whoever might still read the rest of the request is in the body of its answer.
-        let is_unread = self.client().left > 0 && Arc::strong_count(&self.client) == 1;
-        let closes = closes || is_unread;
+        let is_wanted = Arc::strong_count(&self.client) > 1;
+        let closes = closes || (!is_wanted && self.client().left > MAX_UNWANTED);
         let head = ReplyHead { parts: &parts, length: body.size_hint().exact(), closes };
         let (head, encoding) = head.write();
         self.unsent.push(head);
