@@ -22,6 +22,7 @@ mod credentials;
 mod decision;
 mod decode;
 mod delta;
+mod few;
 mod fleet;
 mod framed;
 mod gateway;
