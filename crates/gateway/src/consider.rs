@@ -16,6 +16,7 @@ use loopbreaker_embed::Delta;
 use loopbreaker_fleet::Refused;
 use loopbreaker_telemetry::{Check, Degraded, Part, Record, Resume, TraceContext};
 
+use crate::few::Few;
 use crate::fleet::Asked;
 use crate::headers::TRACEPARENT;
 use crate::identical::{Document, Sent};
@@ -73,7 +74,7 @@ pub(crate) struct Case<'s> {
     pub(crate) anchor: u128,
     pub(crate) model: Option<Arc<str>>,
     pub(crate) facts: Arc<Facts>,
-    pub(crate) policies: Vec<Applied<'s>>,
+    pub(crate) policies: Few<Applied<'s>>,
     pub(crate) verdict: Verdict,
     pub(crate) ticket: Ticket,
     pub(crate) charges: Charges<'s>,
@@ -270,7 +271,7 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         anchor: 0,
         model: model_in_path(looked.path).map(Into::into),
         facts: nothing_said(),
-        policies: Vec::new(),
+        policies: Few::None,
         verdict: Verdict::allow(),
         ticket: Ticket::default(),
         charges: Charges::default(),
@@ -382,10 +383,8 @@ fn weigh<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>, case:
     case.held_out = is_held_out(settings.config.holdout, case.located.key);
     let account = Arc::clone(&case.account_name);
     let sent = sent(looked, case, &account);
-    let counted =
-        case.policies.iter().filter(|applied| applied.policy.policy.loop_detection.is_some()).count();
-    let (mut counts, mut attempts) = (Vec::with_capacity(counted), Vec::with_capacity(counted));
-    for applied in &case.policies {
+    let (mut counts, mut attempts) = (Few::None, Few::None);
+    for applied in case.policies.iter() {
         if let Some(config) = &applied.policy.policy.loop_detection {
             let Some(fingerprint) = sent.fingerprint(applied) else {
                 counts.push(RequestCount { count: 1, fires: false });

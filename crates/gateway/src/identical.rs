@@ -58,13 +58,15 @@ impl Sent<'_> {
             Document::Came(bytes) => fields.add(&XxHash3_128::oneshot(bytes).to_le_bytes()),
             Document::Unknown => return None,
         }
-        let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
-        let mut pairs: Vec<(&str, &str)> =
-            pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
-        pairs.sort_unstable();
-        for (name, value) in pairs {
-            fields.add(name.as_bytes());
-            fields.add(value.as_bytes());
+        if !self.query.is_empty() {
+            let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
+            let mut pairs: Vec<(&str, &str)> =
+                pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
+            pairs.sort_unstable();
+            for (name, value) in pairs {
+                fields.add(name.as_bytes());
+                fields.add(value.as_bytes());
+            }
         }
         Some(Fingerprint::known_as(fields.hash()))
     }

@@ -23,6 +23,7 @@ mod credentials;
 mod decision;
 mod decode;
 mod delta;
+mod few;
 mod fleet;
 mod framed;
 mod gateway;

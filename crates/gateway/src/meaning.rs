@@ -120,7 +120,7 @@ impl Worker {
             _ => {}
         }
         let count = reading.similar_count as u32 + 1;
-        for applied in &case.policies {
+        for applied in case.policies.iter() {
             let Some(policy) = applied.policy.policy.semantic else { continue };
             let has_redundancy = applied.policy.policy.tool_loops.is_some();
             let severity = if is_literal {

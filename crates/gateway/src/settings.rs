@@ -10,6 +10,7 @@ use loopbreaker_config::{
 };
 use loopbreaker_telemetry::Mode;
 
+use crate::few::Few;
 use crate::meaning::compares;
 use crate::spellings::Spellings;
 use crate::upstream::Origin;
@@ -119,7 +120,7 @@ impl Settings {
     }
 
     /// The policies that look at a request.
-    pub(crate) fn applied(&self, subject: &Subject<'_>, today: Timestamp) -> Vec<Applied<'_>> {
+    pub(crate) fn applied(&self, subject: &Subject<'_>, today: Timestamp) -> Few<Applied<'_>> {
         let all_in_shadow = self.config.global_shadow.is_on(today);
         let spellings = Spellings::of(*subject);
         let matching = self.policies.iter().filter(|policy| spellings.fit(&policy.policy.selector));

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::answer::{End, Ended};
 use crate::cache::Keeping;
 use crate::consider::family;
+use crate::few::Few;
 use crate::inspect::thread_key;
 use crate::journal::{Answered, Entry, Judged, Who};
 use crate::limits::Estimate;
@@ -45,13 +46,13 @@ pub(crate) struct Settling {
     /// The conversation that such a client names instead.
     pub(crate) conversation: Option<Box<str>>,
     /// Policies that look for chants.
-    pub(crate) chants: Vec<FindingNote>,
+    pub(crate) chants: Few<FindingNote>,
     /// Where the answer is kept to be given again.
     pub(crate) keeping: Option<Keeping>,
 }
 
 /// What is told of a chant, by each policy that looks for them.
-pub(crate) fn watching_for_chants(policies: &[Applied<'_>], held_out: bool) -> Vec<FindingNote> {
+pub(crate) fn watching_for_chants(policies: &[Applied<'_>], held_out: bool) -> Few<FindingNote> {
     let watching = policies.iter().filter(|applied| applied.policy.policy.chant.is_some());
     let note = |applied: &Applied<'_>| FindingNote {
         kind: Kind::Chant,
@@ -110,8 +111,8 @@ impl Settling {
             }),
         };
         if let Some(chant) = &chanted {
-            let notes = std::mem::take(&mut self.chants);
-            let seen = notes.into_iter().map(|note| FindingNote { count: chant.copies as u32, ..note });
+            let copies = chant.copies as u32;
+            let seen = self.chants.iter().map(|note| FindingNote { count: copies, ..note.clone() });
             self.record.findings.extend(seen);
         }
 

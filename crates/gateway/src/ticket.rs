@@ -6,13 +6,14 @@ use loopbreaker::Timestamp;
 use loopbreaker_budget::{Actual, Ledger, Quantity, Reservation};
 use loopbreaker_fleet::{Aftermath, ChargeOver, Link};
 
+use crate::few::Few;
 use crate::identical::Attempt;
 
 /// Everything that has to be given back or accounted for.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket {
     /// Attempts that are on their way until now.
-    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) attempts: Few<Attempt>,
     /// What this process itself has reserved.
     pub(crate) own: Option<Reservation>,
     /// What other processes have to know; in a box, since a lone process carries nothing of it.
@@ -76,7 +77,7 @@ impl Ticket {
 
     /// Attempts of this request, counted by this process. Where the others could not be asked, they are told of those that
     /// count.
-    pub(crate) fn attempted(&mut self, attempts: Vec<Attempt>) {
+    pub(crate) fn attempted(&mut self, attempts: Few<Attempt>) {
         if let Some(common) = &mut self.common {
             let mut counted = attempts.iter().map(Attempt::counts);
             common.over.missed.retain(|_| counted.next().unwrap_or(true));
