@@ -136,23 +136,19 @@ impl Places {
         places
     }
 
-    /// Whether a field may name a place: most arguments have none, which is seen without reading them.
-    pub(crate) fn may_be_named(canonical: &[u8]) -> bool {
-        [&b"path\":"[..], b"file\":", b"name\":"]
-            .iter()
-            .any(|name| memchr::memmem::find(canonical, name).is_some())
-    }
-
     /// The place that a field names as such: `Makefile` has neither a dot nor a slash.
     pub(crate) fn add_field(&mut self, name: &[u8], value: &[u8], written: bool) {
         let is_place = matches!(
             name,
             b"path" | b"file" | b"file_path" | b"filepath" | b"filename" | b"file_name" | b"target_file"
         );
+        if !is_place {
+            return;
+        }
         let Some(path) = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")) else {
             return;
         };
-        if is_place && !path.is_empty() && !path.contains(&b' ') && !path.contains(&b'\\') && !is_path(path) {
+        if !path.is_empty() && !path.contains(&b' ') && !path.contains(&b'\\') && !is_path(path) {
             self.add_path(path, written);
         }
     }

@@ -112,19 +112,21 @@ pub fn asks_in_words(tool: &str, args: Option<&str>, config: &RedundancyConfig) 
 /// assert!(!runs_a_command("search", Some(r#"{"query":"best pizza in Rome"}"#)));
 /// ```
 pub fn runs_a_command(tool: &str, args: Option<&str>) -> bool {
-    is_shell(NameSays::of(tool))
-        || with_call(tool, args, Keep::All, |_, canonical| guess(tool, canonical).command)
+    let says = NameSays::of(tool);
+    is_shell(says) || with_call(tool, args, Keep::All, |_, canonical| guess(tool, says, canonical).command)
 }
 
 /// The effect, with what is declared at hand.
 pub(crate) fn effect(tool: &str, args: Option<&str>, declared: Option<Effect>) -> Option<Effect> {
-    declared.or_else(|| with_call(tool, args, Keep::All, |_, canonical| guess(tool, canonical).effect))
+    let guessed = |canonical: &[u8]| guess(tool, NameSays::of(tool), canonical).effect;
+    declared.or_else(|| with_call(tool, args, Keep::All, |_, canonical| guessed(canonical)))
 }
 
 impl CallFacts {
     /// Reads a call; `declared` wins over every guess.
     pub(crate) fn read(tool: &str, canonical: &[u8], declared: Option<Effect>) -> Self {
-        let guess = guess(tool, canonical);
+        let says = NameSays::of(tool);
+        let guess = guess(tool, says, canonical);
         let effect = declared.or(guess.effect);
         let written = !matches!(effect, Some(Effect::Read));
         let mut facts = Self {
@@ -134,18 +136,17 @@ impl CallFacts {
             lists: guess.notes && fields(canonical).any(|(_, value)| value.starts_with(b"[")),
             broad: guess.broad || effect.is_none(),
             command: guess.command,
-            sends: sends(tool),
+            sends: sends(says),
             bides: effect == Some(Effect::Poll) && only_lets_time_pass(canonical),
             prose: !guess.command && !guess.shell && is_prose(canonical),
             programs: guess.programs,
             places: Places::of(canonical, written),
             ..Self::default()
         };
-        let names_places = !guess.command && Places::may_be_named(canonical);
         // Arguments are long, so one walk is for everything that is asked of their fields.
         for (name, value) in fields(canonical) {
             facts.sends = facts.sends || carries(name, value);
-            if names_places {
+            if !guess.command {
                 facts.places.add_field(name, value, written);
             }
             if effect == Some(Effect::Write) {
@@ -187,8 +188,7 @@ struct Guess {
     programs: u32,
 }
 
-fn guess(tool: &str, canonical: &[u8]) -> Guess {
-    let says = NameSays::of(tool);
+fn guess(tool: &str, says: NameSays, canonical: &[u8]) -> Guess {
     if watches_what_runs(tool, is_shell(says), says.has(Word::Write), canonical) {
         return Guess { effect: Some(Effect::Poll), ..Guess::default() };
     }
@@ -284,8 +284,7 @@ fn names_an_address(canonical: &[u8]) -> bool {
 }
 
 /// Whether a tool is there to carry a command, keys or a request to somebody who answers.
-fn sends(tool: &str) -> bool {
-    let says = NameSays::of(tool);
+fn sends(says: NameSays) -> bool {
     is_shell(says) || says.has(Word::Command)
 }
 

@@ -167,8 +167,21 @@ pub struct Request<'a> {
 /// assert_eq!(sorted(b"a=1&b=2"), None);
 /// ```
 pub fn with_canonical<T>(document: &[u8], then: impl FnOnce(Option<&[u8]>) -> T) -> T {
+    match std::str::from_utf8(document) {
+        Ok(text) => with_canonical_text(text, then),
+        Err(_) => then(None),
+    }
+}
+
+/// [`with_canonical`] for what is known to be text.
+///
+/// ```
+/// use loopbreaker::with_canonical_text;
+/// assert!(with_canonical_text("[ 1.0 ]", |canonical| canonical == Some(b"[1]")));
+/// ```
+pub fn with_canonical_text<T>(text: &str, then: impl FnOnce(Option<&[u8]>) -> T) -> T {
     with_scratch(|Scratch { writer, .. }| {
-        let is_json = std::str::from_utf8(document).is_ok_and(|text| writer.write(text, Keep::All).is_ok());
+        let is_json = writer.write(text, Keep::All).is_ok();
         then(is_json.then(|| writer.written()))
     })
 }

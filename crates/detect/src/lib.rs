@@ -87,7 +87,7 @@ pub use entropy::{
     Decision, Entropy, EntropyAlert, EntropyEvent, EntropyLevel, EntropyReading, RepeatedPattern,
 };
 pub use finding::{DetectorName, Finding, Kind, Severity};
-pub use fingerprint::{Fingerprint, Request, with_canonical};
+pub use fingerprint::{Fingerprint, Request, with_canonical, with_canonical_text};
 pub use guard::{Guard, GuardReport, GuardSession, GuardVerdict};
 pub use identical_request::{IdenticalRequest, RequestCount};
 pub use ladder::{Action, Ladder};

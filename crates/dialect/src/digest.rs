@@ -1,6 +1,6 @@
 //! What a message amounts to, in 128 bits.
 
-use loopbreaker::with_canonical;
+use loopbreaker::with_canonical_text;
 use memchr::memmem;
 use twox_hash::XxHash3_128;
 
@@ -96,7 +96,7 @@ impl<'d> Digest<'d> {
 
     /// Arguments are the same however their JSON is written, also where it stands in a string.
     fn args(&mut self, args: &str) {
-        with_canonical(args.as_bytes(), |canonical| match canonical {
+        with_canonical_text(args, |canonical| match canonical {
             Some(b"{}" | b"null") => {}
             Some(canonical) => self.frame(b'j', canonical),
             None if args.trim_ascii().is_empty() => {}
@@ -124,8 +124,7 @@ impl<'d> Digest<'d> {
 
     /// Data, however its JSON is written.
     fn json(&mut self, mark: u8, text: &str) {
-        let text = text.as_bytes();
-        with_canonical(text, |canonical| self.frame(mark, canonical.unwrap_or(text)));
+        with_canonical_text(text, |canonical| self.frame(mark, canonical.unwrap_or(text.as_bytes())));
     }
 
     fn frame(&mut self, mark: u8, bytes: &[u8]) {

@@ -6,7 +6,7 @@
 
 use std::cell::OnceCell;
 
-use loopbreaker::with_canonical;
+use loopbreaker::with_canonical_text;
 use twox_hash::XxHash3_128;
 
 use crate::json::{Cursor, Json};
@@ -53,7 +53,7 @@ impl<'a> Members<'a> {
     pub(crate) fn hash(&self, text: &'a str) -> u128 {
         if self.names == 0 || self.may_repeat {
             // Of two members with one name the last one counts, and what has none may be no object.
-            return with_canonical(text.as_bytes(), |canonical| {
+            return with_canonical_text(text, |canonical| {
                 let canonical = canonical.and_then(|canonical| str::from_utf8(canonical).ok());
                 canonical.map_or_else(|| !XxHash3_128::oneshot(text.as_bytes()), hash_of_canonical)
             });
@@ -100,7 +100,7 @@ fn hash_of(value: Json<'_>) -> u128 {
     if let Some(inside) = value.inside().filter(|_| value.has_one_spelling()) {
         return XxHash3_128::oneshot(inside.as_bytes());
     }
-    with_canonical(value.get().as_bytes(), |canonical| match canonical {
+    with_canonical_text(value.get(), |canonical| match canonical {
         Some([b'"', inside @ .., b'"']) => XxHash3_128::oneshot(inside),
         // A number is not the string of its digits.
         Some(canonical) => !XxHash3_128::oneshot(canonical),

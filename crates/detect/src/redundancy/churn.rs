@@ -303,9 +303,9 @@ fn in_another_range(print: &Print, now: &Print) -> bool {
 
 /// Whether a tool searches, by its name.
 fn searches(print: &Print) -> bool {
-    let words = ["search", "Search", "find", "Find", "grep", "Grep"];
-    let name = print.label.as_str();
-    words.iter().any(|word| name.contains(word))
+    let name = print.label.as_str().as_bytes();
+    name.windows(4).any(|word| matches!(word, b"find" | b"Find" | b"grep" | b"Grep"))
+        || name.windows(6).any(|word| matches!(word, b"search" | b"Search"))
 }
 
 /// Whether every such search differs from `now` in one name, or two, that stand in the place of others: a form that is

@@ -202,6 +202,10 @@ impl<'a> Cursor<'a> {
 
     #[inline(never)]
     fn over_value(&mut self) -> Option<&'a str> {
+        // Behind a colon, most spaces stand alone.
+        if let Some([b' ', b'!'..=u8::MAX, ..]) = self.text.as_bytes().get(self.at..) {
+            self.at += 1;
+        }
         let first = self.peek()?;
         let start = self.at;
         match first {

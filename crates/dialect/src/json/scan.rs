@@ -16,7 +16,6 @@ pub(super) fn behind_space(bytes: &[u8], at: usize) -> usize {
 fn behind_all_space(bytes: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
         at += 1;
-        // Most spaces stand alone, behind a colon or a comma.
         while bytes.get(at) == Some(&b' ')
             && let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>)
         {
