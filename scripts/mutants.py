@@ -350,8 +350,6 @@ with part("cycle", "redundancy/cycle.rs") as breaks:
     breaks("a step of a cycle is reported beside the cycle",
            "seen.retain(|finding| !may_be_part_of_cycle(finding) || finding.severity > cycle.severity);", "",
            "redundancy.rs")
-    breaks("who is asked again announces it", "&& !window.was_spoken_to()", "")
-    breaks("a look announces what failed", "let announces = newest_first.next().is_some_and(Print::says_something);", "let announces = newest_first.next().is_some();")
 
 with part("sweep", "redundancy/cycle.rs") as breaks:
     breaks("two pages again are a sweep", "const MIN_PAGES: usize = 3;", "const MIN_PAGES: usize = 2;")
@@ -433,6 +431,15 @@ with part("churn", "redundancy/churn.rs") as breaks:
     breaks("any commands that were put aside fire one early",
            '"aside_row", Kind::Churn, 4, 5)',
            '"aside_row", Kind::Churn, 3, 4)')
+    breaks("looks that were put aside and something else fire one late",
+           '"all_aside", Kind::Churn, 3, 3)',
+           '"all_aside", Kind::Churn, 3, 4)')
+    breaks("servers that are started are looks that hang",
+           "print.tool == now.tool && looks(print)),", "print.tool == now.tool),")
+    breaks("who waits longer each time does not wait",
+           ".filter(|_| now.does.effect.is_none());", ";")
+    breaks("looks that were put aside are looked for too far back",
+           "const AT_ONCE: usize = 4;", "const AT_ONCE: usize = 5;")
     breaks("searches that find nothing fire", '"nothing_found", Kind::Churn, 6, usize::MAX)', '"nothing_found", Kind::Churn, 6, 10)')
     breaks("a search that found something does not end a row of others",
            "if finds_nothing(print) { Sight::Same } else { Sight::Other }", "Sight::same_if(finds_nothing(print))")
