@@ -642,7 +642,17 @@ with part("vetoes", "redundancy/print.rs") as breaks:
 with part("frame", "redundancy/frame.rs") as breaks:
     breaks("two kinds of call prove a frame", "const KINDS: usize = 3;", "const KINDS: usize = 2;")
     breaks("what only deeds change is a frame", "&& self.idle_changes >= IDLE_CHANGES", "")
-    breaks("what goes up and down is a frame", "            && goes_one_way\n", "")
+    breaks("what goes up and down is a frame", "if self.is_member { self.moved != [0; 2] } else { !goes_one_way }", "self.is_member && self.moved != [0; 2]")
+    breaks("any number of an object is a frame", "if self.is_member { self.moved != [0; 2] } else { !goes_one_way }", "!goes_one_way")
+    breaks("what some objects lack is a frame", "self.tells |= self.is_member && round", "self.tells |= false && round")
+    breaks("what two calls count is a frame", "const CALLS: usize = 3;", "const CALLS: usize = 2;")
+    breaks("what deeds count is a frame", "&& self.idle_changes > 0", "")
+    breaks("what counts from a later answer on is a frame", "counts: is_first,", "counts: true,")
+    breaks("what grows by leaps counts answers", "number > from && (number - from) as usize <= steps", "number > from && steps > 0")
+    breaks("a number that was asked for counts answers", "u16::from(is_other && answer.looks && !seen.asked)", "u16::from(is_other && answer.looks)")
+    breaks("a number alone is no answer", "line.is_a_counter() && line.beside >= BESIDE", "line.is_a_counter()")
+    breaks("an answer that only counts is one", "edges.seen().any(is_more) || only_counts", "edges.seen().any(is_more) || only_counts && false")
+    breaks("an object has no members", "Self::of_members(text).unwrap_or_else(|| Self::of_lines(text))", "Self::of_lines(text)", "redundancy/frame/spans.rs")
     breaks("what changes now and then is a frame",
            "let is_regular = self.changes > 0 && stays.saturating_mul(CHANGES_FOR_ONE) <= self.changes;",
            "let is_regular = self.changes > 0; let _ = (stays, CHANGES_FOR_ONE);")

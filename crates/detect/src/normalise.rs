@@ -123,6 +123,7 @@ const RULES: &[Rule] = &[
         r"\b[Tt]okens: \d[\d.,]*k? sent(?:, \d[\d.,]*k? cache (?:write|hit))*, \d[\d.,]*k? received|\b[Tt]okens used: ?\d[\d.,]*k?",
         b"<budget>",
     ),
+    rule(r"\b[Tt]oken usage: ?\d[\d.,]* ?/ ?\d[\d.,]*(?:; ?\d[\d.,]* remaining)?", b"<budget>"),
     // The same in the answer of a model; anywhere else a number of tokens may be what was asked for.
     rule(r#"\b[Uu]sage\\*"? ?: ?\{[^{}]*[Tt]okens(?:[^{}]|\{[^{}]*\})*\}"#, b"<budget>"),
     // A browser numbers the elements of a page anew each time it draws it up; the page is what stands around them.

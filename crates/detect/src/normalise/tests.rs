@@ -126,6 +126,7 @@ fn what_is_left_of_a_budget_is_folded() {
     folds("Tokens: 6.3k sent, 2.0k received.", "Tokens: 10k sent, 7.5k cache hit, 972 received.");
     folds("Cost: $0.02 message, $0.10 session.", "Cost: $0.0031 message, $1.10 session.");
     folds("Tokens used: 12,345", "tokens used: 98");
+    folds("Token usage: 61234/200000; 138766 remaining", "Token usage: 63871/200000; 136129 remaining");
     folds("host 12:00 18-Nov-26", "host 09:41 19-Nov-26");
     folds("\"request_id\": \"req_011CT9xw\"", "\"request_id\": \"req_9Zk2mm0a\"");
     folds("Ray ID: 8f3a2c1b4d50e6f7", "Ray ID: 9a0b1c2d3e4f5a6b");
