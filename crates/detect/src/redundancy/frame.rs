@@ -432,7 +432,7 @@ impl Line {
 }
 
 /// Notes something among a few, unless it stands there or they are full.
-fn note_one_more(known: &mut [u32; KINDS], new: u32) {
+fn note_one_more(known: &mut [u32], new: u32) {
     if !known.contains(&new)
         && let Some(free) = known.iter_mut().find(|known| **known == 0)
     {
