@@ -89,6 +89,8 @@ const RULES: &[Rule] = &[
         b"<call>",
     ),
     rule(r"\b[Cc]hunk ID: [0-9a-f]{0,8}(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{2,32}\b", b"<call>"),
+    // A notebook numbers what it runs, however often that is the same cell.
+    rule(r"\b(?:In|Out) ?\[\d{1,5}\]:", b"<cell>"),
     // A weak tag covers what is folded here too; what it changes for in earnest stands beside it.
     rule(r#"\b[Ee][Tt]ag\\*"? ?[=:] ?\\*"?W/\\*"[^"\\\s]+\\*""#, b"<etag>"),
     rule(r#"\b(?:[Pp][Gg]?[Ii][Dd]|[Pp]rocess [Ii][Dd])(?:\\*"? ?[=:#] ?| )\d+\b"#, b"<pid>"),

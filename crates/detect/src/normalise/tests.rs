@@ -119,6 +119,15 @@ fn json_inside_of_json_is_folded_alike() {
 }
 
 #[test]
+fn the_number_of_a_cell_is_folded() {
+    folds("Out[4]: 0.71", "Out[12]: 0.71");
+    folds("In [4]: fit()\nOut [4]: 0.71", "In [5]: fit()\nOut [5]: 0.71");
+    keeps("Out[4]: 0.71", "Out[4]: 0.72");
+    keeps("[4]: 0.71", "[12]: 0.71");
+    keeps("Out of 4: 3", "Out of 5: 3");
+}
+
+#[test]
 fn what_is_left_of_a_budget_is_folded() {
     folds("You have 5 steps left and 2 chances left.", "You have 4 steps left and 1 chances left.");
     folds("Remaining turns: 9", "Remaining turns: 8");
@@ -330,6 +339,8 @@ const PIECES: &[&str] = &[
     "\n",
     "\u{e9}",
     "0",
+    "Out[4]: 0.7",
+    "In [5]: a",
     "5 steps left",
     "2 more tries remaining",
     "3 files left",
