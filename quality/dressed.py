@@ -84,6 +84,17 @@ CLOTHES: dict[str, Dress] = {
             {"output": text, "metadata": {"exit_code": exit_code(text), "duration_seconds": place * 7 % 13 / 10}}
         )
     ),
+    "as JSON with an id drawn anew": around(
+        lambda text, place, run: json.dumps({"id": f"res_{drawn(place, run, 12)}", "exit_code": exit_code(text), "output": text})
+    ),
+    "as a numbered message of MCP": around(
+        lambda text, place, run: json.dumps(
+            {
+                "jsonrpc": "2.0", "id": place + 1,
+                "result": {"content": [{"type": "text", "text": text}], "isError": bool(exit_code(text))},
+            }
+        )
+    ),
     "an `explanation` in the arguments": beside("explanation", lambda place, run: SENTENCES[place * 5 % 12]),
     "a `description` in the arguments": beside("description", lambda place, run: SENTENCES[place * 7 % 12]),
     "the call's id in the arguments": beside("tool_call_id", lambda place, run: f"call_{drawn(place, run, 12)}"),

@@ -89,6 +89,8 @@ const RULES: &[Rule] = &[
         b"<call>",
     ),
     rule(r"\b[Cc]hunk ID: [0-9a-f]{0,8}(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{2,32}\b", b"<call>"),
+    // A notebook numbers what it runs, however often that is the same cell.
+    rule(r"\b(?:In|Out) ?\[\d{1,5}\]:", b"<cell>"),
     // A weak tag covers what is folded here too; what it changes for in earnest stands beside it.
     rule(r#"\b[Ee][Tt]ag\\*"? ?[=:] ?\\*"?W/\\*"[^"\\\s]+\\*""#, b"<etag>"),
     rule(r#"\b(?:[Pp][Gg]?[Ii][Dd]|[Pp]rocess [Ii][Dd])(?:\\*"? ?[=:#] ?| )\d+\b"#, b"<pid>"),
@@ -123,6 +125,7 @@ const RULES: &[Rule] = &[
         r"\b[Tt]okens: \d[\d.,]*k? sent(?:, \d[\d.,]*k? cache (?:write|hit))*, \d[\d.,]*k? received|\b[Tt]okens used: ?\d[\d.,]*k?",
         b"<budget>",
     ),
+    rule(r"\b[Tt]oken usage: ?\d[\d.,]* ?/ ?\d[\d.,]*(?:; ?\d[\d.,]* remaining)?", b"<budget>"),
     // The same in the answer of a model; anywhere else a number of tokens may be what was asked for.
     rule(r#"\b[Uu]sage\\*"? ?: ?\{[^{}]*[Tt]okens(?:[^{}]|\{[^{}]*\})*\}"#, b"<budget>"),
     // A browser numbers the elements of a page anew each time it draws it up; the page is what stands around them.

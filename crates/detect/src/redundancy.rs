@@ -151,7 +151,7 @@ impl Redundancy {
             Form::Compaction => self.window.start_afresh(index),
             Form::Call | Form::Text => {
                 print.words = self.window.vocabulary.keep(&words);
-                self.frame.note(&print, edges);
+                self.frame.note(&print, step.args.unwrap_or_default(), edges);
                 if print.form == Form::Text {
                     print.answers = self.window.says_to(print.speaker);
                 }

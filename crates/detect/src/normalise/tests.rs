@@ -119,6 +119,15 @@ fn json_inside_of_json_is_folded_alike() {
 }
 
 #[test]
+fn the_number_of_a_cell_is_folded() {
+    folds("Out[4]: 0.71", "Out[12]: 0.71");
+    folds("In [4]: fit()\nOut [4]: 0.71", "In [5]: fit()\nOut [5]: 0.71");
+    keeps("Out[4]: 0.71", "Out[4]: 0.72");
+    keeps("[4]: 0.71", "[12]: 0.71");
+    keeps("Out of 4: 3", "Out of 5: 3");
+}
+
+#[test]
 fn what_is_left_of_a_budget_is_folded() {
     folds("You have 5 steps left and 2 chances left.", "You have 4 steps left and 1 chances left.");
     folds("Remaining turns: 9", "Remaining turns: 8");
@@ -126,6 +135,7 @@ fn what_is_left_of_a_budget_is_folded() {
     folds("Tokens: 6.3k sent, 2.0k received.", "Tokens: 10k sent, 7.5k cache hit, 972 received.");
     folds("Cost: $0.02 message, $0.10 session.", "Cost: $0.0031 message, $1.10 session.");
     folds("Tokens used: 12,345", "tokens used: 98");
+    folds("Token usage: 61234/200000; 138766 remaining", "Token usage: 63871/200000; 136129 remaining");
     folds("host 12:00 18-Nov-26", "host 09:41 19-Nov-26");
     folds("\"request_id\": \"req_011CT9xw\"", "\"request_id\": \"req_9Zk2mm0a\"");
     folds("Ray ID: 8f3a2c1b4d50e6f7", "Ray ID: 9a0b1c2d3e4f5a6b");
@@ -329,6 +339,8 @@ const PIECES: &[&str] = &[
     "\n",
     "\u{e9}",
     "0",
+    "Out[4]: 0.7",
+    "In [5]: a",
     "5 steps left",
     "2 more tries remaining",
     "3 files left",

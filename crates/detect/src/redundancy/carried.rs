@@ -98,7 +98,7 @@ impl Saved for Finding {
 pub(super) const RULES: [&str; 35] = [
     "aside_row",
     "alike_words",
-    "announced_cycle",
+    "all_aside",
     "blind_cycle",
     "canned_reply",
     "chant",

@@ -47,6 +47,11 @@ const MANY: usize = 4;
 const PUT_ASIDE: Rule = Rule::new("put_aside", Kind::Churn, 3, 4);
 /// Any commands that never answered, close together: what hangs is not the command.
 const ASIDE_ROW: Rule = Rule::new("aside_row", Kind::Churn, 4, 5);
+/// Two looks that never answered, or waits before one, and then something else that did not. These end by themselves, as a
+/// server does not, and who only waits longer each time expects an answer: what hangs is none of the commands.
+const ALL_ASIDE: Rule = Rule::new("all_aside", Kind::Churn, 3, 3);
+/// They are among so many calls.
+const AT_ONCE: usize = 4;
 /// What hangs, or lacks something in the environment, is looked into in between, so attempts lie further apart.
 const LONG_REACH: usize = 24;
 /// Searches that found nothing may be about quite different things, one after the other: worth a word.
@@ -342,7 +347,15 @@ pub(super) fn put_aside(window: &Window, now: &Print) -> Option<Sighting> {
         |print| Sight::same_if(is_put_aside(print) && print.tool == now.tool),
     );
     let row = ASIDE_ROW.sight(|| identity(now.tool, 1), now, row);
-    Sighting::strongest([near, row].into_iter().flatten())
+    let looks = |print: &Print| matches!(print.does.effect, Some(Effect::Read | Effect::Poll));
+    let looked = occurrences(
+        recent(window, now).take(AT_ONCE - 1),
+        now,
+        |print| print.fresh_write && print.is_write(),
+        |print| Sight::same_if(is_put_aside(print) && print.tool == now.tool && looks(print)),
+    );
+    let all = ALL_ASIDE.sight(|| identity(now.tool, 1), now, looked).filter(|_| now.does.effect.is_none());
+    Sighting::strongest([near, row, all].into_iter().flatten())
 }
 
 /// The same question in other words, although its answers differ: an order to another agent, or a search, that names

@@ -15,9 +15,6 @@ const SWEEP: Rule = Rule::new("sweep", Kind::Sweep, 2, 2);
 /// Steps that are only acknowledged each time, or one call that is answered by turns (a debugger that steps through a
 /// loop): what they do cannot be seen, so that the same again may be work.
 const BLIND_CYCLE: Rule = Rule::new("blind_cycle", Kind::Cycle, 4, 6);
-/// What failed for good twice, and each time the same words behind it, to the letter: they announced the second try, so
-/// they announce the third. The agent sees nothing now that it did not see before the second.
-const ANNOUNCED_CYCLE: Rule = Rule::new("announced_cycle", Kind::Cycle, 2, 2);
 const MAX_PERIOD: usize = 8;
 
 /// The last steps are copies of one unit of two to eight steps.
@@ -52,7 +49,6 @@ pub(super) fn cycle(window: &Window) -> Option<Sighting> {
     let rule = match () {
         () if unit.clone().any(Print::is_waiting) && !unit.clone().any(does_something) => WAITING_CYCLE,
         () if is_one_call(unit.clone()) => BLIND_CYCLE,
-        () if copies < CYCLE.looping && is_announced(window, unit.clone()) => ANNOUNCED_CYCLE,
         () if unit.clone().any(tells_something) => CYCLE,
         () => BLIND_CYCLE,
     };
@@ -79,12 +75,6 @@ pub(super) fn tools(window: &Window, period: usize) -> String {
 fn is_one_call<'a>(mut unit: impl Iterator<Item = &'a Print>) -> bool {
     let first = unit.next().map(|print| print.call);
     unit.all(|print| Some(print.call) == first)
-}
-
-/// Whether a unit ends with the words of an agent that is about to do again what failed, and that nobody asks to.
-fn is_announced<'a>(window: &Window, mut newest_first: impl Iterator<Item = &'a Print>) -> bool {
-    let announces = newest_first.next().is_some_and(Print::says_something);
-    announces && newest_first.any(Print::failed_for_good) && !window.was_spoken_to()
 }
 
 /// Whether a step of a cycle is more than waiting and looking.

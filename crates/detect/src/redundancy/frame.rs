@@ -7,7 +7,13 @@
 //! where nothing can have changed, or never. What changes now and then (a folder, an open file, a score), or up and down
 //! (a price, a pose), tells of the world, and is news.
 //!
+//! An agent with one tool makes calls of one kind. There, a number counts as frame that says how many answers there were,
+//! from the first one on and to several calls, whose numbers it does not repeat. An answer that is one object has members
+//! for lines, and no frame but what counts or is drawn anew each time: any other number in it may be what was asked for.
+//!
 //! What never changes hinders no comparison, so it stays, and only tells where the tool's own words begin.
+
+mod spans;
 
 use crate::config::Effect;
 use crate::fingerprint::Fingerprint;
@@ -15,7 +21,8 @@ use crate::outcome::{Compared, Outcome, SCANNED, hash_of_a_line, hash_of_lines, 
 use crate::redundancy::print::Print;
 use crate::redundancy::window::Window;
 use crate::saved::saved;
-use crate::words::{EMPTY, fnv1a, hash_bytes};
+use crate::words::{fnv1a, hash_bytes};
+use spans::{Shape, Spans};
 
 /// So many lines at the start of a result may belong to the frame, and so many at its end.
 const HEAD: usize = 5;
@@ -24,10 +31,14 @@ const TAIL: usize = 12;
 const LONGEST: usize = 200;
 /// So many kinds of calls must have been answered with a line: the progress of three jobs is told by one kind.
 const KINDS: usize = 3;
+/// Of a number that counts the answers from the first one on, so many calls of whatever kind are enough.
+const CALLS: usize = 3;
 /// And so many answers must have had it.
 const SIGHTINGS: u16 = 4;
 /// So many times it must have changed although nothing else can have.
 const IDLE_CHANGES: u16 = 2;
+/// So many answers must have had other words than a number that counts the answers, before it may stand for an empty one.
+const BESIDE: u16 = 2;
 /// What changes with every answer may look the same by chance, once in so many times.
 const CHANGES_FOR_ONE: u16 = 8;
 /// So many lines are watched.
@@ -61,6 +72,7 @@ struct Answer {
     /// The index of its step.
     index: usize,
     kind: u32,
+    call: u32,
     /// The call looked at something, or failed: nothing has changed by it.
     looks: bool,
     edges: Edges,
@@ -76,7 +88,15 @@ struct Line {
     number: u32,
     /// The kinds of calls that were answered with it; 0 for a place that is free.
     kinds: [u32; KINDS],
+    /// The calls that were answered with it.
+    calls: [u32; CALLS],
+    /// Every answer since the first has had it, with a number that counts them.
+    counts: bool,
+    /// The last step that was answered with it.
+    last: usize,
     sightings: u16,
+    /// How many answers had other words too.
+    beside: u16,
     /// How often it said something else than the last time, and how often of that in answer to a mere look.
     changes: u16,
     idle_changes: u16,
@@ -85,19 +105,39 @@ struct Line {
     missed: u8,
     /// It tells how a call went, which is no business of a frame.
     tells: bool,
+    /// It is a member of an object.
+    is_member: bool,
 }
 
 saved!(Frame { lines, round, overflows, first, answers });
-saved!(Answer { index, kind, looks, edges });
-saved!(Line { shape, said, number, kinds, sightings, changes, idle_changes, moved, missed, tells });
+saved!(Answer { index, kind, call, looks, edges });
+saved!(Line {
+    shape,
+    said,
+    number,
+    kinds,
+    calls,
+    counts,
+    last,
+    sightings,
+    beside,
+    changes,
+    idle_changes,
+    moved,
+    missed,
+    tells,
+    is_member
+});
 
-/// The lines at both ends of a result.
+/// The lines at both ends of a result, or its members.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Edges {
     seen: [Seen; HEAD + TAIL],
     count: usize,
     /// The hash of what stands between them; 0 when nothing does.
     between: u128,
+    /// They are the members of an object.
+    are_members: bool,
 }
 
 /// A line at an end of a result; a shape of 0 is that of a line without words, which belongs to no frame.
@@ -107,17 +147,19 @@ struct Seen {
     said: u64,
     number: u32,
     tells: bool,
+    /// The call names its number.
+    asked: bool,
 }
 
-saved!(Edges { seen, count, between });
-saved!(Seen { shape, said, number, tells });
+saved!(Edges { seen, count, between, are_members });
+saved!(Seen { shape, said, number, tells, asked });
 
 impl Frame {
     /// Takes off a result what of the frame changes, notes the lines that stood at both ends of it, and gives what it is to be
     /// compared by, where there are several: what stands between them is hashed once, and they can be left out later.
     pub(super) fn take_off(&self, normal: &mut Vec<u8>, edges: &mut Edges) -> Compared {
         let spans = Spans::of(normal);
-        edges.between = spans.between(normal);
+        (edges.between, edges.are_members) = (spans.between(normal), spans.are_members);
         for (start, end) in spans.iter() {
             let line = &normal[start..end];
             let mut seen = Seen::of(line);
@@ -135,7 +177,7 @@ impl Frame {
             let takes_off = self.takes_off();
             for (at, (start, end)) in spans.iter().enumerate().rev().filter(|_| takes_off) {
                 if self.changes(&edges.seen[at]) {
-                    let end = if normal.get(end) == Some(&b'\n') { end + 1 } else { end };
+                    let end = end + usize::from(matches!(normal.get(end), Some(b'\n' | b',')));
                     normal.drain(start..end);
                     compared.trimmed = true;
                 }
@@ -143,19 +185,27 @@ impl Frame {
             let end = normal.trim_ascii_end().len();
             normal.truncate(end);
             let left = edges.seen().filter(|seen| !self.changes(seen));
-            compared.headings = left.take_while(|seen| self.stays(seen)).count();
+            compared.headings =
+                if edges.are_members { 0 } else { left.take_while(|seen| self.stays(seen)).count() };
         }
         compared
     }
 
     /// Notes the ends of an answer until its round is over.
-    pub(super) fn note(&mut self, print: &Print, edges: &Edges) {
+    pub(super) fn note(&mut self, print: &Print, args: &str, edges: &Edges) {
         if edges.count == 0 {
             return;
         }
+        let mut edges = *edges;
+        edges.are_members &= !print.does.moves;
+        for seen in &mut edges.seen[..edges.count.min(HEAD + TAIL)] {
+            let may_count = self.known(seen.shape).is_some_and(|line| line.counts);
+            seen.asked = may_count && has_number(args.as_bytes(), seen.number);
+        }
         let looks =
             matches!(print.does.effect, Some(Effect::Read | Effect::Poll)) || print.outcome.facts.failed;
-        let answer = Answer { index: print.index, kind: kind_of(print), looks, edges: *edges };
+        let call = print.call.short() as u32 | 1;
+        let answer = Answer { index: print.index, kind: kind_of(print), call, looks, edges };
         if self.round.len() < MOST_IN_A_ROUND {
             self.round.push(answer);
         } else {
@@ -179,7 +229,7 @@ impl Frame {
             self.lines.retain(|line| line.missed < line.patience());
             for seen in round.iter().flat_map(|answer| answer.edges.seen()) {
                 if seen.shape != 0 && self.known(seen.shape).is_none() && self.lines.len() < WATCHED {
-                    self.lines.push(Line::new(seen.shape, &round));
+                    self.lines.push(Line::new(seen.shape, self.answers == 0, &round));
                 }
             }
             self.round = round;
@@ -206,8 +256,8 @@ impl Frame {
 
     /// Takes the frame off what was read before it was known.
     fn take_off_later(&self, edges: &Edges, outcome: &mut Outcome) {
-        // One line is no frame around another, and where a debugger stands is told by more than its lines.
-        if outcome.lines == 0 {
+        // Where a debugger stands is told by more than its lines.
+        if outcome.lines == 0 && edges.count > 1 && !edges.are_members {
             return;
         }
         outcome.result = self.result_of(edges);
@@ -227,7 +277,10 @@ impl Frame {
     /// What a result without its frame is compared by: what stands between the lines at its ends, and those that are left.
     fn result_of(&self, edges: &Edges) -> u128 {
         let takes_off = self.takes_off() && self.leaves_something(edges);
-        let left = edges.seen().filter(|seen| !(takes_off && self.changes(seen)));
+        let mut left = edges.seen().filter(|seen| !(takes_off && self.changes(seen))).peekable();
+        if left.peek().is_none() && edges.between == 0 {
+            return Fingerprint::of_bytes(b"result", b"").short();
+        }
         left.fold(edges.between, |hash, seen| {
             (hash ^ u128::from(seen.said)).wrapping_mul(MIX).rotate_left(47)
         })
@@ -238,9 +291,13 @@ impl Frame {
         self.lines.iter().any(Line::changes_for_nothing)
     }
 
-    /// Whether there is more to a result than its frame: an answer that is nothing but its lines is the answer.
+    /// Whether there is more to a result than its frame: an answer that is nothing but its lines is the answer. Where they
+    /// only count the answers, there was none.
     fn leaves_something(&self, edges: &Edges) -> bool {
-        edges.between != 0 || edges.seen().any(|seen| !self.changes(seen) && !self.stays(seen))
+        let is_more = |seen: &Seen| !self.changes(seen) && !self.stays(seen);
+        let mut changing = edges.seen().filter(|seen| self.changes(seen)).peekable();
+        let only_counts = changing.peek().is_some() && changing.all(|seen| self.stands_for_nothing(seen));
+        edges.between != 0 || edges.seen().any(is_more) || only_counts
     }
 
     fn known(&self, shape: u32) -> Option<&Line> {
@@ -250,6 +307,11 @@ impl Frame {
     /// Whether it is a line of the frame that changes with every answer.
     fn changes(&self, seen: &Seen) -> bool {
         seen.shape != 0 && !seen.tells && self.known(seen.shape).is_some_and(Line::changes_for_nothing)
+    }
+
+    /// Whether it only counts the answers, also where it stands alone: it has stood beside others.
+    fn stands_for_nothing(&self, seen: &Seen) -> bool {
+        self.known(seen.shape).is_some_and(|line| line.is_a_counter() && line.beside >= BESIDE)
     }
 
     /// Whether it is a line of the frame that says the same each time.
@@ -273,18 +335,23 @@ impl Frame {
 const MIX: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
 
 impl Line {
-    fn new(shape: u32, round: &[Answer]) -> Self {
+    fn new(shape: u32, is_first: bool, round: &[Answer]) -> Self {
         let mut line = Self {
             shape,
             said: 0,
             number: 0,
             kinds: [0; KINDS],
+            calls: [0; CALLS],
+            counts: is_first,
+            last: 0,
             sightings: 0,
+            beside: 0,
             changes: 0,
             idle_changes: 0,
             moved: [0; 2],
             missed: 0,
             tells: false,
+            is_member: false,
         };
         line.see(round);
         line
@@ -293,28 +360,42 @@ impl Line {
     /// Takes in whether the answers of a round have it.
     fn see(&mut self, round: &[Answer]) {
         let before = (self.sightings > 0).then_some(*self);
-        let (mut said, mut number) = (0, 0);
+        let (mut said, mut number, mut last) = (0, 0, 0);
         for answer in round {
             let Some(seen) = answer.edges.seen().find(|seen| seen.shape == self.shape) else { continue };
             note_one_more(&mut self.kinds, answer.kind);
+            note_one_more(&mut self.calls, answer.call);
             self.tells |= seen.tells;
+            self.is_member |= answer.edges.are_members;
             let is_other = before.is_some_and(|before| seen.said != before.said);
             self.changes = self.changes.saturating_add(u16::from(is_other));
-            self.idle_changes = self.idle_changes.saturating_add(u16::from(is_other && answer.looks));
+            self.idle_changes =
+                self.idle_changes.saturating_add(u16::from(is_other && answer.looks && !seen.asked));
             self.sightings = self.sightings.saturating_add(1);
+            self.beside = self.beside.saturating_add(u16::from(answer.edges.count > 1));
             // Of calls side by side, which one comes first is chance.
             (said, number) = (said, number).max((seen.said, seen.number));
+            last = last.max(answer.index);
         }
         if said == 0 {
             self.missed = self.missed.saturating_add(1);
+            self.counts = false;
+            // What some objects have and others have not is what was asked for.
+            self.tells |= self.is_member && round.iter().any(|answer| answer.edges.are_members);
             return;
         }
+        // There may be steps that are not answers, and answers that came side by side. Some count from 0.
+        let goes_up = |from: u32, steps| number > from && (number - from) as usize <= steps;
+        self.counts &= match before {
+            Some(before) => goes_up(before.number, last - before.last),
+            None => number == 0 || goes_up(0, last + 1),
+        };
         if let Some(before) = before {
             let [more, less] = &mut self.moved;
             *more = more.saturating_add(u16::from(number > before.number));
             *less = less.saturating_add(u16::from(number < before.number));
         }
-        (self.said, self.number, self.missed) = (said, number, 0);
+        (self.said, self.number, self.last, self.missed) = (said, number, last, 0);
     }
 
     /// Whether it stands around answers to calls of several kinds.
@@ -322,10 +403,17 @@ impl Line {
         self.sightings >= SIGHTINGS && self.kinds[KINDS - 1] != 0
     }
 
+    /// Whether it counts the answers of the session, to several calls, and nothing else: they have nothing in common but their
+    /// order.
+    const fn is_a_counter(&self) -> bool {
+        self.counts && self.sightings >= SIGHTINGS && self.calls[CALLS - 1] != 0 && self.idle_changes > 0
+    }
+
     /// Whether it is about to be of the frame, so that it has to be read what it says. Reading takes longer than all else here,
     /// and most lines come back with one kind of call only.
     const fn is_to_be_read(&self) -> bool {
-        !self.tells && self.sightings.saturating_add(1) >= SIGHTINGS && self.kinds[KINDS - 2] != 0
+        let is_spread = self.kinds[KINDS - 2] != 0 || (self.counts && self.calls[CALLS - 2] != 0);
+        !self.tells && self.sightings.saturating_add(1) >= SIGHTINGS && is_spread
     }
 
     /// Whether it changes with every answer, also with those of calls that change nothing, and its number goes one way only,
@@ -334,20 +422,22 @@ impl Line {
         let stays = self.sightings.saturating_sub(1).saturating_sub(self.changes);
         let is_regular = self.changes > 0 && stays.saturating_mul(CHANGES_FOR_ONE) <= self.changes;
         let goes_one_way = self.moved.contains(&0);
+        // A number among the members of an object is what was asked for, unless it only counts. A name that is drawn anew is
+        // none.
+        let may_be_news = if self.is_member { self.moved != [0; 2] } else { !goes_one_way };
         !self.tells
             && is_regular
-            && goes_one_way
-            && self.idle_changes >= IDLE_CHANGES
-            && self.is_established()
+            && (self.is_a_counter()
+                || (!may_be_news && self.is_established() && self.idle_changes >= IDLE_CHANGES))
     }
 
     fn patience(&self) -> u8 {
-        if self.is_established() { MISSES_OF_THE_FRAME } else { MISSES }
+        if self.is_established() || self.is_a_counter() { MISSES_OF_THE_FRAME } else { MISSES }
     }
 }
 
 /// Notes something among a few, unless it stands there or they are full.
-fn note_one_more(known: &mut [u32; KINDS], new: u32) {
+fn note_one_more(known: &mut [u32], new: u32) {
     if !known.contains(&new)
         && let Some(free) = known.iter_mut().find(|known| **known == 0)
     {
@@ -365,138 +455,17 @@ impl Edges {
 impl Seen {
     fn of(line: &[u8]) -> Self {
         let Shape { hash, number } = if line.len() > LONGEST { Shape::default() } else { Shape::of(line) };
-        Self { shape: hash, said: hash_bytes(line), number, tells: false }
+        Self { shape: hash, said: hash_bytes(line), number, tells: false, asked: false }
     }
 }
 
-/// Where the lines at both ends of a text stand, those of white space left out.
-struct Spans {
-    lines: [(usize, usize); HEAD + TAIL],
-    count: usize,
-    /// What stands between those of the head and those of the tail.
-    between: (usize, usize),
+/// Whether a number stands in a text, be it as a part of a name.
+fn has_number(text: &[u8], number: u32) -> bool {
+    text.split(|byte| !byte.is_ascii_digit()).any(|digits| {
+        let value = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u32>().ok());
+        value == Some(number)
+    })
 }
-
-impl Spans {
-    fn of(text: &[u8]) -> Self {
-        let mut spans = Self { lines: [(0, 0); HEAD + TAIL], count: 0, between: (0, 0) };
-        let mut from = 0;
-        while from < text.len() && spans.count < HEAD {
-            let end = memchr::memchr(b'\n', &text[from..]).map_or(text.len(), |at| from + at);
-            spans.add(text, from, end);
-            from = end + 1;
-        }
-        let head = spans.count;
-        let mut until = text.len();
-        while from < until {
-            if spans.count == head + TAIL {
-                spans.between = (from, until);
-                break;
-            }
-            let start = memchr::memrchr(b'\n', &text[from..until]).map_or(from, |at| from + at + 1);
-            spans.add(text, start, until);
-            until = start.saturating_sub(1);
-        }
-        spans.lines[head..spans.count].reverse();
-        spans
-    }
-
-    fn add(&mut self, text: &[u8], start: usize, end: usize) {
-        if !text[start..end].trim_ascii().is_empty() {
-            self.lines[self.count] = (start, end);
-            self.count += 1;
-        }
-    }
-
-    fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, usize)> + ExactSizeIterator {
-        self.lines[..self.count].iter().copied()
-    }
-
-    /// The hash of what stands between them; 0 when nothing does.
-    fn between(&self, text: &[u8]) -> u128 {
-        match &text[self.between.0..self.between.1] {
-            [] => 0,
-            between => Fingerprint::of_bytes(b"result", between).short(),
-        }
-    }
-}
-
-/// What a line says, numbers and made-up names aside: each run of letters and digits with a digit in it counts as one
-/// and the same.
-#[derive(Default)]
-struct Shape {
-    /// 0 when there are no words.
-    hash: u32,
-    /// The first number.
-    number: u32,
-}
-
-impl Shape {
-    fn of(line: &[u8]) -> Self {
-        let (mut hash, mut letters, mut number) = (EMPTY, 0, 0);
-        let mut rest = line;
-        while let Some(first) = rest.first() {
-            // A word is hashed while its end is looked for: most have no digit, and are what they say.
-            let (mut run, mut said, mut has_digit) = (0, hash, false);
-            for byte in rest {
-                match IN_WORDS[usize::from(*byte)] {
-                    InWords::Never => break,
-                    letter_or_digit => has_digit |= letter_or_digit == InWords::Digit,
-                }
-                said = fnv1a(said, *byte);
-                run += 1;
-            }
-            if run == 0 {
-                hash = fnv1a(hash, *first);
-                rest = &rest[1..];
-                continue;
-            }
-            let (word, behind) = rest.split_at(run);
-            rest = behind;
-            if has_digit {
-                hash = fnv1a(hash, b'0');
-                if number == 0 {
-                    number = std::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).unwrap_or(0);
-                }
-                // `12,731`, `9,731` and `0.3` are a number each.
-                while let [b',' | b'.' | b':', digit, ..] = rest
-                    && digit.is_ascii_digit()
-                {
-                    rest = &rest[1..];
-                    rest = &rest[rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count()..];
-                }
-            } else {
-                letters += run;
-                hash = said;
-            }
-        }
-        let hash = if letters >= 2 { (hash ^ hash >> 32) as u32 | 1 } else { 0 };
-        Self { hash, number }
-    }
-}
-
-/// What a byte is to words.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum InWords {
-    Never,
-    Letter,
-    Digit,
-}
-
-/// Of each byte. A line of a result is read byte by byte, so there is a table.
-const IN_WORDS: [InWords; 256] = {
-    let mut kinds = [InWords::Letter; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        kinds[byte] = match byte as u8 {
-            b'0'..=b'9' => InWords::Digit,
-            b'a'..=b'z' | b'A'..=b'Z' => InWords::Letter,
-            _ => InWords::Never,
-        };
-        byte += 1;
-    }
-    kinds
-};
 
 /// Calls of one kind do the same by the same tool, or run the same programs, whatever they are given.
 fn kind_of(print: &Print) -> u32 {
@@ -522,7 +491,7 @@ mod tests {
                 format!("answer {}\n{line}", ["a", "b", "c", "d", "e", "f"][index % 6]).into_bytes();
             let mut edges = Edges::default();
             frame.take_off(&mut normal, &mut edges);
-            frame.round.push(Answer { index, kind, looks, edges });
+            frame.round.push(Answer { index, kind, call: kind, looks, edges });
             frame.learn(&mut Window::default());
         }
         frame
@@ -575,7 +544,14 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_nothing_but_its_frame_stays() {
-        assert_eq!(left(&taught(&COUNTER, 3, true), "[step 7]"), "[step 7]");
+        let clock = ["[at 10]", "[at 20]", "[at 30]", "[at 40]", "[at 50]", "[at 60]"];
+        assert_eq!(left(&taught(&clock, 3, true), "words\n[at 70]"), "words");
+        assert_eq!(left(&taught(&clock, 3, true), "[at 70]"), "[at 70]");
+    }
+
+    #[test]
+    fn an_answer_that_only_counts_the_answers_is_none() {
+        assert_eq!(left(&taught(&COUNTER, 3, true), "[step 7]"), "");
     }
 
     #[test]

@@ -40,7 +40,9 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
                 format!("`{tool}` wrote the whole plan {count} times in a row, and nothing of it was done")
             }
             "put_aside" => format!("nearly the same command was put aside {count} times before it answered"),
-            "aside_row" => format!("{count} commands close together were put aside before they answered"),
+            "aside_row" | "all_aside" => {
+                format!("{count} commands close together were put aside before they answered")
+            }
             "tool_down" => {
                 format!(
                     "`{tool}` refused {count} calls in the very same words, whatever it was asked: it lacks something that other arguments do not bring"
@@ -93,7 +95,9 @@ pub(super) fn prevented_by(rule: Rule) -> &'static str {
             "whatever_asked" => "another answer",
             "same_change" => "another content, or a look at what was written",
             "plans_only" => "a step of the plan",
-            "put_aside" | "aside_row" => "a command that answers, or a successful change in between",
+            "put_aside" | "aside_row" | "all_aside" => {
+                "a command that answers, or a successful change in between"
+            }
             "tool_down" => "another answer of the tool",
             "nothing_found" => "a search that finds something",
             _ => "another error, a success, or a successful change in between",

@@ -9,8 +9,6 @@ const INFERRED: [(&str, usize); 9] = [
     // The questions are alike.
     ("same_question", 8),
     ("same_change", 8),
-    // Words say what comes next.
-    ("announced_cycle", 3),
     // Something was left out of the answers.
     ("framed", 8),
     // One number after the other is tried.
@@ -20,6 +18,7 @@ const INFERRED: [(&str, usize); 9] = [
     ("blind_cycle", 12),
     ("put_aside", 8),
     ("aside_row", 10),
+    ("all_aside", 10),
 ];
 
 /// Whether so many occurrences that this rule saw are enough to refuse the next one.

@@ -289,15 +289,6 @@ impl Print {
         waits && !self.failed_for_good()
     }
 
-    /// It does nothing but say what the agent makes of it: an answer, or a thought written down by a tool.
-    pub(super) const fn says_something(&self) -> bool {
-        match self.form {
-            Form::Text => !self.terse,
-            Form::Call => self.does.notes && !self.does.lists,
-            Form::Outside | Form::Compaction => false,
-        }
-    }
-
     /// It failed, and doing the same again cannot help.
     pub(super) fn failed_for_good(&self) -> bool {
         self.outcome.facts.failed && !self.outcome.facts.transient && self.outcome.class != 0

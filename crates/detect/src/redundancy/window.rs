@@ -205,14 +205,6 @@ impl Window {
             .filter(|print| print.is_agents())
     }
 
-    /// Whether somebody outside has spoken behind those new words, be it only what had been said before.
-    pub(super) fn was_spoken_to(&self) -> bool {
-        let fresh_from = self.fresh_from;
-        self.newest_first()
-            .take_while(|print| print.index > fresh_from)
-            .any(|print| print.form == Form::Outside)
-    }
-
     /// The first step that stands behind no new words.
     pub(super) const fn fresh_from(&self) -> usize {
         self.fresh_from

@@ -1,6 +1,7 @@
 //! What the redundancy detector must see, and above all what it must not.
 
 mod answers;
+mod envelopes;
 mod frames;
 mod inferred;
 mod kinds;

@@ -424,20 +424,50 @@ fn thinks(thought: &str) -> Line {
 }
 
 #[test]
-fn a_third_try_that_is_announced_word_for_word_is_not_waited_for() {
+fn a_third_try_is_told_when_it_comes_and_not_when_it_is_announced() {
     let click = fails(call("click", r#"{"on":"gray"}"#, "Invalid action!"));
     let thought = thinks("It only has one colour, so I will choose that.");
-    assert_eq!(certain(&times(2, &[click.clone(), thought.clone()])), [(Kind::Cycle, 3)]);
     let said = says("It only has one colour, so I will choose that.");
-    assert_eq!(certain(&times(2, &[click.clone(), said])), [(Kind::Cycle, 3)]);
+    for words in [&thought, &said] {
+        let twice = times(2, &[click.clone(), words.clone()]);
+        assert_eq!(certain(&twice), [], "two tries");
+        let third = [twice, vec![click.clone()]].concat();
+        assert_eq!(certain(&third), [(Kind::FailingRepeat, 4)]);
+    }
 
     let other = thinks("It has two colours, so I will look at the list of them.");
     assert_eq!(certain(&[click.clone(), thought.clone(), click.clone(), other]), [], "another thought");
-    assert_eq!(certain(&times(2, &[click.clone(), read("colours.md", "gray")])), [], "a look is no word");
+    assert_eq!(certain(&times(2, &[click.clone(), read("colours.md", "gray")])), [], "a look");
     let busy = fails(call("click", r#"{"on":"gray"}"#, "503 Service Unavailable"));
     assert_eq!(certain(&times(2, &[busy, thought.clone()])), [], "it passes by itself");
     let worked = call("click", r#"{"on":"gray"}"#, "You have clicked gray, which is sold out.");
     assert_eq!(certain(&times(2, &[worked, thought.clone()])), [], "it did not fail");
     let asked = [user("Check it, please."), click, thought];
     assert_eq!(certain(&times(2, &asked)), [], "somebody asks for it");
+}
+
+#[test]
+fn what_hangs_after_two_looks_that_never_answered_is_none_of_the_commands() {
+    let hangs = |command: &str| sh(command, "Command running in background with ID: b1x.");
+    let looks =
+        [hangs("sleep 5 && curl -s http://localhost:5000/health"), hangs("tail -n 20 /mnt/share/api.log")];
+    let [first, second] = looks.clone();
+    let log = sh("docker logs api", "listening on :5000");
+    let third = hangs("node tests/api.js");
+    let run = [first.clone(), second.clone(), log.clone(), third.clone()];
+    assert_eq!(certain(&run), [(Kind::Churn, 3)]);
+
+    assert_eq!(
+        certain(&[&looks[..], &[hangs("sleep 15; curl -s localhost:5000")]].concat()),
+        [],
+        "who waits"
+    );
+    let servers = ["npm run dev", "python manage.py runserver", "celery worker"].map(hangs);
+    assert_eq!(certain(&servers), [], "servers do not end");
+    let [server, ..] = servers;
+    assert_eq!(certain(&[server, first.clone(), third.clone()]), [], "one look");
+    assert_eq!(certain(&[&looks[..], &[hangs("systemctl restart api")]].concat()), [], "who mends it");
+    let mended = edit("src/server.js", "listen(80)", "listen(5000)");
+    assert_eq!(certain(&[first.clone(), second.clone(), mended, third.clone()]), [], "who has mended it");
+    assert_eq!(certain(&[first, second, log.clone(), log, third]), [], "who looks around first");
 }
