@@ -19,8 +19,8 @@ use hyper::body::Body as _;
 use crate::inbound::{Inbound, MAX_BODY};
 use crate::reply::Reply;
 use crate::wire::{
-    Encoding, Most, Patience, Pipe, Queue, ReplyHead, RequestHead, RequestHeads, Rewound, Seen, Stream,
-    chunk_end, chunk_start, last_chunk,
+    Encoding, Most, Patience, Pipe, Queue, ReplyHead, RequestHead, Rewound, Seen, Stream, chunk_end,
+    chunk_start, last_chunk, read_request_head,
 };
 use crate::within::within;
 
@@ -33,7 +33,6 @@ pub(crate) struct Lane {
     client: Arc<Mutex<Client>>,
     unsent: Queue,
     patience: Patience,
-    heads: RequestHeads,
 }
 
 /// The other end.
@@ -46,6 +45,10 @@ struct Client {
 }
 
 /// What comes next on a lane.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly always it is the large one, and it is moved out at once"
+)]
 pub(crate) enum Next {
     Request(RequestHead),
     /// Something that hyper has to look at.
@@ -71,7 +74,6 @@ impl Lane {
             client: Arc::new(Mutex::new(client)),
             unsent: Queue::default(),
             patience: Patience::of(Duration::ZERO),
-            heads: RequestHeads::default(),
         }
     }
 
@@ -85,7 +87,7 @@ impl Lane {
             let mut has_come = !client.pipe.ahead.is_empty();
             loop {
                 if has_come {
-                    match self.heads.read(&mut client.pipe.ahead, most) {
+                    match read_request_head(&mut client.pipe.ahead, most) {
                         Seen::Part => {}
                         Seen::Plain(head) => {
                             (client.length, client.left) = (head.length, head.length);
@@ -264,14 +266,15 @@ impl Passing {
                 let Ok(data) = frame.into_data() else { return true };
                 match encoding {
                     Encoding::Nothing => self.is_over = true,
-                    Encoding::Length(left) => match left.checked_sub(data.len() as u64) {
-                        Some(less) => {
+                    Encoding::Length(left) => {
+                        if let Some(less) = left.checked_sub(data.len() as u64) {
                             *left = less;
                             self.is_over = less == 0;
                             queue.push(data);
+                        } else {
+                            (self.is_over, self.is_broken) = (true, true);
                         }
-                        None => (self.is_over, self.is_broken) = (true, true),
-                    },
+                    }
                     Encoding::Chunked if data.is_empty() => {}
                     Encoding::Chunked => {
                         queue.push(chunk_start(data.len()));

@@ -16,11 +16,11 @@ mod stream;
 mod write;
 mod written;
 
-pub(crate) use answer::{AnswerHead, AnswerHeads, Framing, MAX_HEADERS};
+pub(crate) use answer::{AnswerHead, Framing, MAX_HEADERS, read_answer_head};
 pub(crate) use chunked::{Chunked, Piece};
 pub(crate) use patience::Patience;
 pub(crate) use pipe::{Pipe, Queue};
-pub(crate) use request::{Most, RequestHead, RequestHeads, Seen};
+pub(crate) use request::{Most, RequestHead, Seen, read_request_head};
 pub(crate) use rewound::Rewound;
 pub(crate) use stream::Stream;
 pub(crate) use write::{Encoding, ReplyHead, RequestLine, chunk_end, chunk_start, last_chunk};

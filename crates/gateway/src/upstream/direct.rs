@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::broken::BrokenOff;
 use crate::pauses::Sent;
-use crate::wire::{AnswerHead, AnswerHeads, Patience, Pipe, Queue, Stream};
+use crate::wire::{AnswerHead, Patience, Pipe, Queue, Stream, read_answer_head};
 
 /// A request as it is sent.
 pub(crate) struct Message {
@@ -41,17 +41,11 @@ pub(crate) struct Direct {
     /// What of the request had not been sent when its answer began.
     unsent: Queue,
     patience: Patience,
-    heads: AnswerHeads,
 }
 
 impl Direct {
     pub(super) fn new(stream: Stream) -> Self {
-        Self {
-            pipe: Pipe::new(stream),
-            unsent: Queue::default(),
-            patience: Patience::of(Duration::ZERO),
-            heads: AnswerHeads::default(),
-        }
+        Self { pipe: Pipe::new(stream), unsent: Queue::default(), patience: Patience::of(Duration::ZERO) }
     }
 
     /// Whether an idle connection can be used. What was closed by the other side is seen only by looking.
@@ -88,7 +82,7 @@ impl Direct {
         };
         loop {
             match self.pipe.poll_fill(context) {
-                Poll::Ready(Ok(1..)) => match self.heads.read(&mut self.pipe.ahead, message.asks_for_head) {
+                Poll::Ready(Ok(1..)) => match read_answer_head(&mut self.pipe.ahead, message.asks_for_head) {
                     Ok(None) => {}
                     Ok(Some(head)) => return Poll::Ready(Ok(head)),
                     Err(error) => return Poll::Ready(Err(Failed::Broken(error))),

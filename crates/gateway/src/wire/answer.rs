@@ -1,5 +1,6 @@
 //! The head of an answer: its status, its headers, and how its body ends.
 
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
 
 use bytes::{Buf as _, BytesMut};
@@ -7,7 +8,7 @@ use hyper::ext::ReasonPhrase;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use hyper::{Response, StatusCode};
 
-use super::known::Known;
+use super::known::Heads;
 use super::request::length;
 use super::written::Written;
 use crate::broken::BrokenOff;
@@ -42,113 +43,99 @@ pub(crate) const MAX_HEADERS: usize = 1_000;
 /// The head of an answer is at most so long.
 const MAX_HEAD: usize = 512 << 10;
 
-/// Reads the heads of one connection.
-#[derive(Debug, Default)]
-pub(crate) struct AnswerHeads {
-    last: Option<Last>,
+thread_local! {
+    /// With the status of each.
+    static KNOWN: RefCell<Heads<StatusCode>> = const { RefCell::new(Heads::new()) };
 }
 
-/// The last head with the most usual first line.
-#[derive(Debug)]
-struct Last {
-    known: Known,
-    status: StatusCode,
-}
-
-impl AnswerHeads {
-    /// Takes the head of an answer off what has come; `None` until all of it is there. What is said before the answer
-    /// (100, 103) is passed over.
-    pub(crate) fn read(
-        &mut self,
-        came: &mut BytesMut,
-        of_head_request: bool,
-    ) -> Result<Option<AnswerHead>, BrokenOff> {
-        loop {
-            let Some((response, is_1_1)) = self.read_one(came)? else { return Ok(None) };
-            let status = response.status();
-            if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
-                let framing = framing(&response, of_head_request)?;
-                let keeps_alive = is_1_1 && framing != Framing::Close && !closes(response.headers());
-                return Ok(Some(AnswerHead { response, framing, keeps_alive }));
-            }
+/// Takes the head of an answer off what has come; `None` until all of it is there. What is said before the answer
+/// (100, 103) is passed over.
+pub(crate) fn read_answer_head(
+    came: &mut BytesMut,
+    of_head_request: bool,
+) -> Result<Option<AnswerHead>, BrokenOff> {
+    loop {
+        let Some((response, is_1_1)) = read_one(came)? else { return Ok(None) };
+        let status = response.status();
+        if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
+            let framing = framing(&response, of_head_request)?;
+            let keeps_alive = is_1_1 && framing != Framing::Close && !closes(response.headers());
+            return Ok(Some(AnswerHead { response, framing, keeps_alive }));
         }
     }
+}
 
-    /// A head, and whether it is one of HTTP/1.1.
-    fn read_one(&mut self, came: &mut BytesMut) -> Result<Option<(Response<()>, bool)>, BrokenOff> {
-        if let Some((response, end)) = self.last.as_ref().and_then(|last| last.again(came)) {
+/// A head, and whether it is one of HTTP/1.1.
+fn read_one(came: &mut BytesMut) -> Result<Option<(Response<()>, bool)>, BrokenOff> {
+    if let Some((response, end)) = again(came) {
+        came.advance(end);
+        return Ok(Some((response, true)));
+    }
+    let mut few = [const { MaybeUninit::uninit() }; FEW_HEADERS];
+    let parsed = match parse(came, &mut few) {
+        Err(httparse::Error::TooManyHeaders) => {
+            parse(came, &mut vec![const { MaybeUninit::uninit() }; MAX_HEADERS])
+        }
+        parsed => parsed,
+    };
+    match parsed {
+        Ok(Some((end, Some(response), is_1_1))) => {
             came.advance(end);
-            return Ok(Some((response, true)));
+            Ok(Some((response, is_1_1)))
         }
-        let mut few = [const { MaybeUninit::uninit() }; FEW_HEADERS];
-        let parsed = match self.parse(came, &mut few) {
-            Err(httparse::Error::TooManyHeaders) => {
-                self.parse(came, &mut vec![const { MaybeUninit::uninit() }; MAX_HEADERS])
-            }
-            parsed => parsed,
-        };
-        match parsed {
-            Ok(Some((end, Some(response), is_1_1))) => {
-                came.advance(end);
-                Ok(Some((response, is_1_1)))
-            }
-            Ok(Some((_, None, _))) => Err(BrokenOff::Framing("the head of the answer is invalid")),
-            Ok(None) if came.len() < MAX_HEAD => Ok(None),
-            Ok(None) => Err(BrokenOff::Framing("the head of the answer is too long")),
-            Err(_) => Err(BrokenOff::Framing("what was answered is not HTTP/1.1")),
-        }
-    }
-
-    /// The end of a head, the answer where that is valid, and whether it is one of HTTP/1.1.
-    fn parse<'b>(
-        &mut self,
-        came: &'b [u8],
-        slots: &mut [MaybeUninit<httparse::Header<'b>>],
-    ) -> Result<Option<(usize, Option<Response<()>>, bool)>, httparse::Error> {
-        let mut parsed = httparse::Response::new(&mut []);
-        let config = httparse::ParserConfig::default();
-        match config.parse_response_with_uninit_headers(&mut parsed, came, slots)? {
-            httparse::Status::Partial => Ok(None),
-            httparse::Status::Complete(end) => {
-                Ok(Some((end, self.response(&parsed, came, end), parsed.version == Some(1))))
-            }
-        }
-    }
-
-    fn response(
-        &mut self,
-        parsed: &httparse::Response<'_, '_>,
-        came: &[u8],
-        end: usize,
-    ) -> Option<Response<()>> {
-        let status = StatusCode::from_u16(parsed.code?).ok()?;
-        let written = Written::copy(came.get(..end)?);
-        let mut response = Response::new(());
-        *response.status_mut() = status;
-        *response.headers_mut() = written.headers(came, parsed.headers)?;
-        let reason = parsed.reason.filter(|reason| status.canonical_reason() != Some(*reason));
-        self.last = None;
-        if let Some(reason) = reason {
-            // A status of the provider's own has no other words.
-            if let Ok(reason) = ReasonPhrase::try_from(reason.as_bytes()) {
-                response.extensions_mut().insert(reason);
-            }
-        } else if parsed.version == Some(1) {
-            let known = written.known(came, parsed.headers, response.headers(), is_fixed);
-            self.last = known.map(|known| Last { known, status });
-        }
-        Some(response)
+        Ok(Some((_, None, _))) => Err(BrokenOff::Framing("the head of the answer is invalid")),
+        Ok(None) if came.len() < MAX_HEAD => Ok(None),
+        Ok(None) => Err(BrokenOff::Framing("the head of the answer is too long")),
+        Err(_) => Err(BrokenOff::Framing("what was answered is not HTTP/1.1")),
     }
 }
 
-impl Last {
-    fn again(&self, came: &[u8]) -> Option<(Response<()>, usize)> {
-        let (headers, end) = self.known.again(came)?;
+/// The end of a head, the answer where that is valid, and whether it is one of HTTP/1.1.
+type Parsed = (usize, Option<Response<()>>, bool);
+
+fn parse<'b>(
+    came: &'b [u8],
+    slots: &mut [MaybeUninit<httparse::Header<'b>>],
+) -> Result<Option<Parsed>, httparse::Error> {
+    let mut parsed = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    match config.parse_response_with_uninit_headers(&mut parsed, came, slots)? {
+        httparse::Status::Partial => Ok(None),
+        httparse::Status::Complete(end) => {
+            Ok(Some((end, response(&parsed, came, end), parsed.version == Some(1))))
+        }
+    }
+}
+
+fn response(parsed: &httparse::Response<'_, '_>, came: &[u8], end: usize) -> Option<Response<()>> {
+    let status = StatusCode::from_u16(parsed.code?).ok()?;
+    let written = Written::copy(came.get(..end)?);
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.headers_mut() = written.headers(came, parsed.headers)?;
+    let reason = parsed.reason.filter(|reason| status.canonical_reason() != Some(*reason));
+    if let Some(reason) = reason {
+        // A status of the provider's own has no other words.
+        if let Ok(reason) = ReasonPhrase::try_from(reason.as_bytes()) {
+            response.extensions_mut().insert(reason);
+        }
+    } else if parsed.version == Some(1)
+        && let Some(known) = written.known(came, parsed.headers, response.headers(), is_fixed)
+    {
+        KNOWN.with_borrow_mut(|heads| heads.keep(known, status));
+    }
+    Some(response)
+}
+
+/// A head like one before, with other values.
+fn again(came: &[u8]) -> Option<(Response<()>, usize)> {
+    KNOWN.with_borrow_mut(|known| {
+        let (status, headers, end) = known.again(came)?;
         let mut response = Response::new(());
-        *response.status_mut() = self.status;
+        *response.status_mut() = *status;
         *response.headers_mut() = headers;
         Some((response, end))
-    }
+    })
 }
 
 /// How an answer is framed is read anew from its headers, whatever they say.
@@ -192,11 +179,12 @@ mod tests {
     use hyper::ext::ReasonPhrase;
     use proptest::prelude::*;
 
-    use super::{AnswerHeads, Framing, MAX_HEADERS};
+    use super::{Framing, KNOWN, MAX_HEADERS, read_answer_head};
+    use crate::wire::known::Heads;
 
     fn framing(head: &str) -> Result<(u16, Framing, bool), String> {
         let mut came = BytesMut::from(&*format!("{head}\r\n\r\nrest"));
-        let head = AnswerHeads::default().read(&mut came, false).map_err(|error| error.to_string())?.unwrap();
+        let head = read_answer_head(&mut came, false).map_err(|error| error.to_string())?.unwrap();
         assert_eq!(came, "rest");
         Ok((head.response.status().as_u16(), head.framing, head.keeps_alive))
     }
@@ -246,7 +234,7 @@ mod tests {
     #[test]
     fn an_answer_may_have_many_headers_but_not_any_number() {
         let with = |count: usize| {
-            let headers: String = (0..count).map(|n| format!("\r\nx-{n}: {n}")).collect();
+            let headers = (0..count).map(|n| format!("\r\nx-{n}: {n}")).collect::<Vec<_>>().concat();
             framing(&format!("HTTP/1.1 200 OK{headers}"))
         };
         assert!(with(MAX_HEADERS).is_ok());
@@ -256,7 +244,7 @@ mod tests {
     #[test]
     fn words_of_the_providers_own_are_kept() {
         let mut came = BytesMut::from("HTTP/1.1 529 Site is overloaded\r\ncontent-length: 0\r\n\r\n");
-        let head = AnswerHeads::default().read(&mut came, false).unwrap().unwrap();
+        let head = read_answer_head(&mut came, false).unwrap().unwrap();
         let reason = head.response.extensions().get::<ReasonPhrase>().unwrap();
         assert_eq!(reason.as_bytes(), b"Site is overloaded");
     }
@@ -267,13 +255,16 @@ mod tests {
             let plain = "HTTP/1.1 200 OK\r\ndate: today\r\ncontent-length: 4\r\nserver: s\r\n\r\nbody";
             BytesMut::from(&*plain.replacen(edit.0, edit.1, 1))
         };
-        let read = |heads: &mut AnswerHeads, mut came: BytesMut| {
-            let head = heads.read(&mut came, false).map_err(|error| error.to_string());
+        let read = |mut came: BytesMut| {
+            let head = read_answer_head(&mut came, false).map_err(|error| error.to_string());
             head.map(|head| {
                 head.map(|head| (format!("{:?}", head.response), head.framing, head.keeps_alive, came))
             })
         };
-        let mut heads = AnswerHeads::default();
+        let alone = |came: BytesMut| {
+            KNOWN.set(Heads::new());
+            read(came)
+        };
         for edit in [
             ("", ""),
             ("today", "tomorrow"),
@@ -289,9 +280,10 @@ mod tests {
             ("200 OK", "103 Early Hints"),
             ("HTTP/1.1", "HTTP/1.0"),
         ] {
-            let alone = read(&mut AnswerHeads::default(), head(edit));
-            assert_eq!(read(&mut heads, head(edit)), alone, "{edit:?}");
-            assert_eq!(read(&mut heads, head(("", ""))), read(&mut AnswerHeads::default(), head(("", ""))));
+            let first = alone(head(("", "")));
+            let behind_it = read(head(edit));
+            assert_eq!(read(head(("", ""))), first, "after {edit:?}");
+            assert_eq!(behind_it, alone(head(edit)), "{edit:?}");
         }
     }
 
@@ -301,21 +293,22 @@ mod tests {
             values in proptest::collection::vec("[!-~]{1,20}", 0..60),
             cut in any::<proptest::sample::Index>(),
         ) {
-            let headers: String = values.iter().enumerate().map(|(n, value)| format!("x-{n}: {value}\r\n")).collect();
+            let headers = values.iter().enumerate().map(|(n, value)| format!("x-{n}: {value}\r\n"));
+            let headers = headers.collect::<Vec<_>>().concat();
             let text = format!("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n{headers}\r\n");
             let cut = cut.index(text.len());
             let mut came = BytesMut::from(&text[..cut]);
-            prop_assert!(AnswerHeads::default().read(&mut came, false).unwrap().is_none());
+            prop_assert!(read_answer_head(&mut came, false).unwrap().is_none());
             came.extend_from_slice(&text.as_bytes()[cut..]);
             came.extend_from_slice(b"abc");
-            let head = AnswerHeads::default().read(&mut came, false).unwrap().unwrap();
+            let head = read_answer_head(&mut came, false).unwrap().unwrap();
             prop_assert_eq!(head.response.headers().len(), 1 + values.len());
             prop_assert_eq!(&*came, b"abc");
         }
 
         #[test]
         fn whatever_comes_is_an_answer_or_an_error_or_waited_for(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            drop(AnswerHeads::default().read(&mut BytesMut::from(&*bytes), false));
+            drop(read_answer_head(&mut BytesMut::from(&*bytes), false));
         }
     }
 }

@@ -1,16 +1,21 @@
 //! The head of a request, where it is a plain one.
 
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
 
 use bytes::{Buf as _, BytesMut};
 use hyper::header::CONTENT_LENGTH;
 use hyper::{Method, Request, Uri};
 
-use super::known::Known;
+use super::known::Heads;
 use super::written::Written;
 use crate::control;
 
 /// What has come of a request.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly always it is the large one, and it is moved out at once"
+)]
 pub(crate) enum Seen {
     /// Not all of its head.
     Part,
@@ -36,20 +41,16 @@ pub(crate) struct Most {
     pub(crate) body: u64,
 }
 
-/// Reads the heads of one connection.
-#[derive(Debug, Default)]
-pub(crate) struct RequestHeads {
-    /// In a box, since a connection need not bring any.
-    last: Option<Box<Last>>,
-}
-
-/// The last plain head.
+/// What is known of a plain head beside its headers.
 #[derive(Debug)]
-struct Last {
-    known: Known,
+struct About {
     method: Method,
     uri: Uri,
     closes: bool,
+}
+
+thread_local! {
+    static KNOWN: RefCell<Heads<About>> = const { RefCell::new(Heads::new()) };
 }
 
 /// As many headers as hyper allows, too.
@@ -58,85 +59,86 @@ const MAX_HEADERS: usize = 100;
 /// A length has at most so many digits: a body that is longer than ten terabytes is none of ours.
 const MAX_DIGITS: usize = 13;
 
-impl RequestHeads {
-    /// Takes the head of a request off what has come, when all of it is there and it is plain: nothing in it is about
-    /// how it is carried, but its length.
-    pub(crate) fn read(&mut self, came: &mut BytesMut, most: Most) -> Seen {
-        let again = self.last.as_ref().and_then(|last| last.again(came));
-        if let Some((head, end)) = again.filter(|(head, _)| head.length <= most.body) {
-            came.advance(end);
-            return Seen::Plain(head);
-        }
-        let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
-        let mut parsed = httparse::Request::new(&mut []);
-        let end = match parsed.parse_with_uninit_headers(came, &mut slots) {
-            Ok(httparse::Status::Complete(end)) if end <= most.head => end,
-            Ok(httparse::Status::Partial) if came.len() < most.head => return Seen::Part,
-            _ => return Seen::Other,
-        };
-        // Nothing is taken before it is known to be plain, so hyper can read the others from their start.
-        let plain = self.plain(&parsed, came, end);
-        let Some(head) = plain.filter(|head| head.length <= most.body) else { return Seen::Other };
+/// Takes the head of a request off what has come, when all of it is there and it is plain: nothing in it is about how it
+/// is carried, but its length.
+pub(crate) fn read_request_head(came: &mut BytesMut, most: Most) -> Seen {
+    if let Some((head, end)) = again(came).filter(|(head, _)| head.length <= most.body) {
         came.advance(end);
-        Seen::Plain(head)
+        return Seen::Plain(head);
     }
-
-    /// `None` where something in the head is not for us to serve.
-    fn plain(&mut self, parsed: &httparse::Request<'_, '_>, came: &[u8], end: usize) -> Option<RequestHead> {
-        let target = parsed.path.filter(|target| target.starts_with('/'))?;
-        let path = target.split('?').next().unwrap_or(target);
-        if parsed.version != Some(1) || control::is_own(path) {
-            return None;
-        }
-        let mut head = RequestHead { request: Request::new(()), length: 0, closes: false };
-        let (mut hosts, mut lengths) = (0, 0);
-        for header in &*parsed.headers {
-            match about(header.name) {
-                About::Message => {}
-                About::Host => hosts += 1,
-                About::Length => {
-                    lengths += 1;
-                    head.length = length(header.value)?;
-                }
-                About::Connection if header.value.eq_ignore_ascii_case(b"keep-alive") => {}
-                About::Connection if header.value.eq_ignore_ascii_case(b"close") => head.closes = true,
-                About::Connection | About::Transfer => return None,
-            }
-        }
-        if hosts != 1 || lengths > 1 {
-            return None;
-        }
-        let written = Written::copy(came.get(..end)?);
-        *head.request.method_mut() = plain_method(parsed.method?)?;
-        *head.request.uri_mut() = Uri::from_maybe_shared(written.part(came, target.as_bytes())?).ok()?;
-        *head.request.headers_mut() = written.headers(came, parsed.headers)?;
-        self.last = written.known(came, parsed.headers, head.request.headers(), is_fixed).map(|known| {
-            let (method, uri) = (head.request.method().clone(), head.request.uri().clone());
-            Box::new(Last { known, method, uri, closes: head.closes })
-        });
-        Some(head)
-    }
+    let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let mut parsed = httparse::Request::new(&mut []);
+    let end = match parsed.parse_with_uninit_headers(came, &mut slots) {
+        Ok(httparse::Status::Complete(end)) if end <= most.head => end,
+        Ok(httparse::Status::Partial) if came.len() < most.head => return Seen::Part,
+        _ => return Seen::Other,
+    };
+    // Nothing is taken before it is known to be plain, so hyper can read the others from their start.
+    let plain = plain(&parsed, came, end);
+    let Some(head) = plain.filter(|head| head.length <= most.body) else { return Seen::Other };
+    came.advance(end);
+    Seen::Plain(head)
 }
 
-impl Last {
-    /// The same head with another length, or other values of what is only about the message.
-    fn again(&self, came: &[u8]) -> Option<(RequestHead, usize)> {
-        let (headers, end) = self.known.again(came)?;
+/// A head like one before, with another length, or other values of what is only about the message.
+fn again(came: &[u8]) -> Option<(RequestHead, usize)> {
+    KNOWN.with_borrow_mut(|known| {
+        let (about, headers, end) = known.again(came)?;
         let length = headers.get(CONTENT_LENGTH).map_or(Some(0), |value| length(value.as_bytes()))?;
         let mut request = Request::new(());
-        *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.uri.clone();
+        *request.method_mut() = about.method.clone();
+        *request.uri_mut() = about.uri.clone();
         *request.headers_mut() = headers;
-        Some((RequestHead { request, length, closes: self.closes }, end))
+        Some((RequestHead { request, length, closes: about.closes }, end))
+    })
+}
+
+/// `None` where something in the head is not for us to serve.
+fn plain(parsed: &httparse::Request<'_, '_>, came: &[u8], end: usize) -> Option<RequestHead> {
+    let target = parsed.path.filter(|target| target.starts_with('/'))?;
+    let path = target.split('?').next().unwrap_or(target);
+    if parsed.version != Some(1) || control::is_own(path) {
+        return None;
     }
+    let mut head = RequestHead { request: Request::new(()), length: 0, closes: false };
+    let (mut hosts, mut lengths) = (0, 0);
+    for header in &*parsed.headers {
+        match concern(header.name) {
+            Concern::Message => {}
+            Concern::Host => hosts += 1,
+            Concern::Length => {
+                lengths += 1;
+                head.length = length(header.value)?;
+            }
+            Concern::Connection if header.value.eq_ignore_ascii_case(b"keep-alive") => {}
+            Concern::Connection if header.value.eq_ignore_ascii_case(b"close") => head.closes = true,
+            Concern::Connection | Concern::Transfer => return None,
+        }
+    }
+    if hosts != 1 || lengths > 1 {
+        return None;
+    }
+    let written = Written::copy(came.get(..end)?);
+    *head.request.method_mut() = plain_method(parsed.method?)?;
+    *head.request.uri_mut() = Uri::from_maybe_shared(written.part(came, target.as_bytes())?).ok()?;
+    *head.request.headers_mut() = written.headers(came, parsed.headers)?;
+    // What agents send again and again are calls of a model.
+    if head.request.method() == Method::POST
+        && let Some(known) = written.known(came, parsed.headers, head.request.headers(), is_fixed)
+    {
+        let (method, uri) = (head.request.method().clone(), head.request.uri().clone());
+        let about = About { method, uri, closes: head.closes };
+        KNOWN.with_borrow_mut(|heads| heads.keep(known, about));
+    }
+    Some(head)
 }
 
 fn is_fixed(name: &str) -> bool {
-    !matches!(about(name), About::Message | About::Length)
+    !matches!(concern(name), Concern::Message | Concern::Length)
 }
 
 /// What a header is about.
-enum About {
+enum Concern {
     /// The message.
     Message,
     Host,
@@ -146,17 +148,17 @@ enum About {
     Transfer,
 }
 
-fn about(name: &str) -> About {
+fn concern(name: &str) -> Concern {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
     match name.len() {
-        2 if is("te") => About::Transfer,
-        4 if is("host") => About::Host,
-        6 if is("expect") => About::Transfer,
-        7 if is("upgrade") || is("trailer") => About::Transfer,
-        10 if is("connection") => About::Connection,
-        14 if is("content-length") => About::Length,
-        17 if is("transfer-encoding") => About::Transfer,
-        _ => About::Message,
+        2 if is("te") => Concern::Transfer,
+        4 if is("host") => Concern::Host,
+        6 if is("expect") => Concern::Transfer,
+        7 if is("upgrade") || is("trailer") => Concern::Transfer,
+        10 if is("connection") => Concern::Connection,
+        14 if is("content-length") => Concern::Length,
+        17 if is("transfer-encoding") => Concern::Transfer,
+        _ => Concern::Message,
     }
 }
 
@@ -186,14 +188,15 @@ mod tests {
     use bytes::BytesMut;
     use proptest::prelude::*;
 
-    use super::{Most, RequestHeads, Seen};
+    use super::{KNOWN, Most, Seen, read_request_head};
+    use crate::wire::known::Heads;
 
     const MOST: Most = Most { head: 1_000, body: 10_000_000 };
     const LONGER: Most = Most { head: 4_000, ..MOST };
 
     fn seen(text: &str) -> (Seen, BytesMut) {
         let mut came = BytesMut::from(text);
-        (RequestHeads::default().read(&mut came, MOST), came)
+        (read_request_head(&mut came, MOST), came)
     }
 
     #[test]
@@ -267,10 +270,16 @@ mod tests {
         }
     }
 
-    /// What is read on one connection, each head by the names and values that it amounts to.
-    fn in_turn(heads: &mut RequestHeads, text: &str) -> Option<(Vec<String>, u64, bool)> {
+    /// What is read of a head when no other is known.
+    fn alone(text: &str) -> Option<(Vec<String>, u64, bool)> {
+        KNOWN.set(Heads::new());
+        in_turn(text)
+    }
+
+    /// What is read of a head behind others, by the names and values that it amounts to.
+    fn in_turn(text: &str) -> Option<(Vec<String>, u64, bool)> {
         let mut came = BytesMut::from(text);
-        let Seen::Plain(head) = heads.read(&mut came, MOST) else {
+        let Seen::Plain(head) = read_request_head(&mut came, MOST) else {
             assert_eq!(came, text);
             return None;
         };
@@ -288,8 +297,7 @@ mod tests {
                          two: a\r\ntwo: b\r\nConnection: close\r\n\r\n";
             plain.replacen(edit.0, edit.1, 1)
         };
-        let mut heads = RequestHeads::default();
-        let first = in_turn(&mut heads, &head(("", ""))).unwrap();
+        let first = alone(&head(("", ""))).unwrap();
         for edit in [
             ("", ""),
             ("Length: 4", "Length: 1234567"),
@@ -325,9 +333,10 @@ mod tests {
             ("HTTP/1.1", "HTTP/1.0"),
         ] {
             let text = head(edit);
-            let alone = in_turn(&mut RequestHeads::default(), &text);
-            assert_eq!(in_turn(&mut heads, &text), alone, "{edit:?}");
-            assert_eq!(in_turn(&mut heads, &head(("", ""))), Some(first.clone()), "after {edit:?}");
+            assert_eq!(alone(&head(("", ""))), Some(first.clone()));
+            let behind_it = in_turn(&text);
+            assert_eq!(in_turn(&head(("", ""))), Some(first.clone()), "after {edit:?}");
+            assert_eq!(behind_it, alone(&text), "{edit:?}");
         }
     }
 
@@ -338,7 +347,7 @@ mod tests {
             changed in proptest::collection::vec((0_usize..8, "(x|y|host|content-length|connection|te|X-Key): ?[0-9a-z -]{0,6}"), 0..3),
         ) {
             let head = |lines: &[String]| {
-                let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+                let lines = [lines, &[String::new()]].concat().join("\r\n");
                 format!("POST /a HTTP/1.1\r\nhost: h\r\n{lines}\r\n")
             };
             let mut others = lines.clone();
@@ -347,11 +356,11 @@ mod tests {
                     *old = line;
                 }
             }
-            let mut heads = RequestHeads::default();
-            for lines in [&lines, &others, &lines, &others] {
-                let text = head(lines);
-                prop_assert_eq!(in_turn(&mut heads, &text), in_turn(&mut RequestHeads::default(), &text));
-            }
+            let texts = [&lines, &others, &lines, &others].map(|lines| head(lines));
+            KNOWN.set(Heads::new());
+            let read = texts.each_ref().map(|text| in_turn(text));
+            let expected = texts.each_ref().map(|text| alone(text));
+            prop_assert_eq!(read, expected);
         }
 
         #[test]
@@ -363,7 +372,7 @@ mod tests {
         ) {
             let mut text = format!("POST /v1/x HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n", body.len());
             for (name, value) in names.iter().zip(&values) {
-                text.push_str(&format!("{name}: {value}\r\n"));
+                text.extend([name, ": ", value, "\r\n"]);
             }
             text.push_str("\r\n");
             let head = text.len();
@@ -371,10 +380,10 @@ mod tests {
             let cut = cut.index(text.len());
             let mut came = BytesMut::from(&text[..cut]);
             if cut < head {
-                prop_assert!(matches!(RequestHeads::default().read(&mut came, LONGER), Seen::Part));
+                prop_assert!(matches!(read_request_head(&mut came, LONGER), Seen::Part));
                 came.extend_from_slice(&text.as_bytes()[cut..]);
             }
-            let Seen::Plain(taken) = RequestHeads::default().read(&mut came, LONGER) else { panic!("{text}") };
+            let Seen::Plain(taken) = read_request_head(&mut came, LONGER) else { panic!("{text}") };
             prop_assert_eq!(taken.length, body.len() as u64);
             prop_assert_eq!(taken.request.headers().len(), 2 + names.len());
             for (name, value) in names.iter().zip(&values) {
@@ -386,7 +395,7 @@ mod tests {
         #[test]
         fn whatever_comes_is_taken_whole_or_not_at_all(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut came = BytesMut::from(&*bytes);
-            if !matches!(RequestHeads::default().read(&mut came, MOST), Seen::Plain(_)) {
+            if !matches!(read_request_head(&mut came, MOST), Seen::Plain(_)) {
                 prop_assert_eq!(&*came, &*bytes);
             }
         }

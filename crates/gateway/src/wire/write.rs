@@ -174,7 +174,7 @@ fn put_date(out: &mut Vec<u8>) {
             let time = SystemTime::now();
             let written = httpdate::fmt_http_date(time);
             let into = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
-            let ends = now + (Duration::from_secs(1) - Duration::from_nanos(into.into()));
+            let ends = now + Duration::from_nanos(u64::from(1_000_000_000_u32.saturating_sub(into)));
             *known = written.as_bytes().try_into().ok().map(|date| (ends, date));
         }
         if let Some((_, date)) = known {

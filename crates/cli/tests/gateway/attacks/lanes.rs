@@ -53,7 +53,7 @@ impl Script {
             Body::Length => ("Content-Length: 2\r\n", "{}"),
             Body::Chunked => ("Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\r\n"),
         };
-        let lines: String = self.lines.iter().map(|line| format!("{line}\r\n")).collect();
+        let lines = self.lines.iter().map(|line| format!("{line}\r\n")).collect::<Vec<_>>().concat();
         let text = format!("{} HTTP/1.1\r\nHost: here\r\n{framing}{lines}\r\n{body}", self.first);
         text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect()
     }
