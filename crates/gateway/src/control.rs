@@ -119,13 +119,8 @@ impl Worker {
     fn readiness(&self) -> Response<Reply> {
         let shared = &self.shared;
         let settings = shared.settings();
-        let store = shared.observing.failure();
-        shared.telemetry.metrics.set_degraded(Part::Store, store.is_some());
-        let has_no_place = shared.placements.have_run_out(settings.config.hint.placement);
-        shared.telemetry.metrics.set_degraded(Part::Hint, has_no_place);
-        let mut degraded: Vec<&str> = shared.telemetry.metrics.degraded().map(Part::as_str).collect();
-        let open = shared.open_breakers();
-        degraded.extend((!open.is_empty()).then_some("upstream"));
+        let ailing = shared.ailing();
+        let degraded: Vec<&str> = ailing.iter().map(|ailing| ailing.part).collect();
         let status = if shared.is_draining() {
             "draining"
         } else if degraded.is_empty() {
@@ -143,8 +138,8 @@ impl Worker {
                 "policies": settings.policies.len(),
                 "state": state,
                 "sessions": shared.sessions.len(),
-                "open_breakers": open,
-                "store": store_state(&shared.observing, store.as_deref()),
+                "open_breakers": shared.open_breakers(),
+                "store": store_state(&shared.observing, shared.observing.failure().as_deref()),
             },
         });
         with(if shared.is_draining() { 503 } else { 200 }, "application/json", format!("{body}\n"))

@@ -29,6 +29,7 @@ mod framed;
 mod gateway;
 mod govern;
 mod headers;
+mod health;
 mod hints;
 mod holds;
 mod identical;

@@ -16,10 +16,12 @@ use tokio::sync::oneshot;
 
 use crate::agreed::Agreed;
 use crate::control::json_error;
+use crate::health;
 use crate::journal::{Entry, Journal};
 use crate::obey::Obedience;
 use crate::reply::Reply;
 use crate::sessions::RunName;
+use crate::state::Shared;
 use crate::timely::Timely;
 
 /// Where decisions are kept, if they are.
@@ -194,6 +196,12 @@ impl Running {
     pub(crate) fn agree(&self, agreed: &Arc<Agreed>) {
         // It ends with its runtime.
         drop(self.runtime.spawn(Arc::clone(agreed).follow(Arc::clone(&self.observatory))));
+    }
+
+    /// Tells the dashboard from now on which parts of the gateway do not do what they should.
+    pub(crate) fn watch_over(&self, shared: &Arc<Shared>) {
+        // It ends with its runtime.
+        drop(self.runtime.spawn(health::tell(Arc::downgrade(shared), Arc::clone(&self.observatory))));
     }
 
     /// Lets operators hold and release calls from now on, those that were held before the start included.

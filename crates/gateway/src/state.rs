@@ -227,6 +227,7 @@ impl Shared {
         if self.obedience.must_be_told_elsewhere() {
             running.agree(&self.agreed);
         }
+        running.watch_over(self);
         // What was said before is written down with the next request that repeats it.
         self.transcripts.clear();
     }

@@ -74,12 +74,17 @@ fn after_failures_in_a_row_the_provider_is_left_alone_until_it_is_back() {
         (&"degraded".into(), &serde_json::json!(["upstream"]))
     );
     assert_eq!(lab.get("/readyz").status, 200);
+    let shown = || lab.get("/api/v1/overview").json()["degraded"].clone();
+    let reason = format!("nothing is sent to {address} at present");
+    let told = serde_json::json!([{ "part": "upstream", "reason": reason }]);
+    until("the dashboard tells of it", || shown() == told);
 
     let _back = Provider::at(address, |conversation| {
         while conversation.asked().is_some() && conversation.wire.try_send(&answer("200 OK", &[], b"{}")) {}
     });
     until("it is asked again", || ask().status == 200);
     assert_eq!(lab.readiness()["status"], "ready");
+    until("the dashboard shows that all is well", || shown() == serde_json::json!([]));
     for _ in 0..5 {
         assert_eq!(ask().status, 200);
     }
