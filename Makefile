@@ -1,6 +1,6 @@
 # `make run` and `make test` set up what is missing by themselves. `make help` lists everything.
 .DEFAULT_GOAL := help
-.PHONY: help setup dashboard run demo docs docs-reference check-deploy audit test e2e browser browser-long \
+.PHONY: help setup dashboard run demo optimised docs docs-reference check-deploy audit test e2e browser browser-long \
 	screenshots lint fmt doc bench bench-gateway bench-observatory bench-semantic bench-instructions quality \
 	quality-semantic mutants fuzz fuzz-ingest kills replay-2gb chaos soak clean
 
@@ -21,6 +21,9 @@ run: dashboard setup ## build, then start the gateway with its defaults, and say
 demo: dashboard setup ## build, then watch loops being broken in six small agents: no key, no network
 	@echo "building: some minutes the first time, seconds after that"
 	cargo run --release --package loopbreaker-cli -- demo
+
+optimised: dashboard setup ## build target/optimised/loopbreaker, laid out for the ways of real requests: as the image has it
+	scripts/optimised.sh
 
 test: ## format check, lints, every test, the official SDKs, docs: what has to pass before a change lands
 	@scripts/setup.sh tests

@@ -7,6 +7,7 @@
 #   BENCH_SECONDS=0.3 BENCH_ROUNDS=3 BENCH_HELD=50000 scripts/bench-gateway.sh     a quick look
 #   BENCH_ONLY=loopbreaker scripts/bench-gateway.sh     only nginx beside it; several names with a semicolon between them
 #   scripts/bench-gateway.sh --markdown docs/benchmarks.md       also writes the tables there
+#   BENCH_BUILD=release scripts/bench-gateway.sh        what `make run` builds, instead of what is shipped
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,6 +19,14 @@ if [ "$(nproc)" -lt 2 ]; then
   exit 2
 fi
 
-cargo build --release --package loopbreaker-cli
+target=${CARGO_TARGET_DIR:-target}
+build=${BENCH_BUILD:-optimised}
+case "$build" in
+  release) cargo build --release --package loopbreaker-cli ;;
+  optimised) scripts/optimised.sh ;;
+  *) echo "bench-gateway: BENCH_BUILD is optimised or release, not $build" >&2; exit 2 ;;
+esac
 cargo build --release --package loopbreaker-bench --bin gateway-report --bin bare-proxy
-taskset --cpu-list 1 "${CARGO_TARGET_DIR:-target}/release/gateway-report" "$@"
+# It measures what stands beside it.
+[ "$build" = release ] || cp "$target/release/gateway-report" "$target/release/bare-proxy" "$target/$build/"
+taskset --cpu-list 1 "$target/$build/gateway-report" "$@"

@@ -93,5 +93,8 @@ for tool in "$@"; do
     need_postgres
     continue
   fi
-  need "$tool" "$tool" "asked for by this target"
+  case "$tool" in
+    llvm-profdata-*) need "$tool" "llvm-${tool##*-}" "reads what a build has noted of its ways" ;;
+    *) need "$tool" "$tool" "asked for by this target" ;;
+  esac
 done

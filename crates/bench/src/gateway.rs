@@ -7,6 +7,7 @@ pub(crate) mod answer;
 pub(crate) mod load;
 mod report;
 pub(crate) mod targets;
+mod training;
 pub(crate) mod transcripts;
 
 use std::cell::RefCell;
@@ -21,6 +22,7 @@ use loopbreaker_mock::Mock;
 use load::{Fleet, Until};
 pub use report::{Held, Measured, Memory, Report, Told, replace_block};
 use targets::{Setup, Target};
+pub use training::train;
 pub use transcripts::{Request, Shape, Workload};
 
 /// One table row per target: what is sent, and how.
