@@ -10,6 +10,7 @@ mod names;
 mod properties;
 mod reasons;
 mod remarks;
+mod rounds;
 mod script;
 mod searches;
 mod strangers;
