@@ -396,7 +396,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::PutAside,
-        r"(?:running|moved|continues|continuing|put|left) (?:in|to|into) (?:the )?background|\bbackgrounded\b",
+        r"(?:running|moved|continues|continuing|put|left) (?:in|to|into) (?:the )?background|\bbackgrounded\b|\brunning (?:with |\()(?:session|process|task|job|shell|pid)\b",
     ),
     (
         Signal::Environmental,

@@ -17,6 +17,7 @@ mod print;
 mod repeat;
 pub(crate) mod rules;
 mod sighting;
+mod standstill;
 mod vocabulary;
 mod window;
 
@@ -309,6 +310,7 @@ impl Redundancy {
         }
         print.outcome.facts.in_progress |= looks_after_a_wait(window, print) || window.is_asked_again(print);
         print.again = window.has_call(print);
+        print.old = print.again && window.has_step(print);
         print.news = !print.again && is_answered_well(print);
         print.fresh_write = changes_something(window, print);
         print.returned = oscillation::returns(window, print);
@@ -334,6 +336,7 @@ impl Redundancy {
                 churn::put_aside(window, print),
                 churn::nothing_found(window, print),
                 churn::plans_only(window, print),
+                standstill::standstill(window, print),
                 monologue::monologue(window, print),
             ];
             best = Sighting::strongest(best.into_iter().chain(near.into_iter().flatten()));

@@ -97,7 +97,7 @@ impl Saved for Finding {
 }
 
 /// The names of all rules.
-pub(super) const RULES: [&str; 35] = [
+pub(super) const RULES: [&str; 36] = [
     "aside_row",
     "alike_words",
     "all_aside",
@@ -127,6 +127,7 @@ pub(super) const RULES: [&str; 35] = [
     "same_change",
     "same_question",
     "same_words",
+    "standstill",
     "sweep",
     "talks_on",
     "tool_down",

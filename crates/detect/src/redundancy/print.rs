@@ -10,6 +10,7 @@ use crate::redundancy::rules::{Rules, what_counts};
 use crate::redundancy::vocabulary::Kept;
 use crate::saved::{saved, saved_as_one_of};
 use crate::step::{Role, Status, Step};
+use crate::waiting::names_what_runs;
 use crate::words::{Words, hash_bytes, hash_without_digits};
 
 /// The print of one step.
@@ -47,6 +48,8 @@ pub(super) struct Print {
     pub(super) again: bool,
     /// It had not been asked before, and was answered.
     pub(super) news: bool,
+    /// It had been asked before, and answered in the same way.
+    pub(super) old: bool,
     /// It brought back a content that had stood there before.
     pub(super) returned: bool,
     /// It is a text of a monologue that was found to be a loop.
@@ -90,6 +93,7 @@ saved!(Print {
     carries_code,
     again,
     news,
+    old,
     returned,
     talks,
     narrates,
@@ -184,6 +188,7 @@ impl Print {
             carries_code: false,
             again: false,
             news: false,
+            old: false,
             returned: false,
             talks: false,
             narrates: false,
@@ -207,9 +212,11 @@ impl Print {
                 words = Words::of_args(canonical);
                 print.numbers = numbers(canonical);
                 print.does = CallFacts::read(tool, canonical, profile.and_then(|profile| profile.effect));
-                // What was sent to the background on purpose does not hang.
+                // What was sent to the background on purpose does not hang, and who looks at what runs there starts nothing.
                 let facts = &mut print.outcome.facts;
-                facts.put_aside = facts.put_aside && !has(canonical, b"\"run_in_background\":true");
+                facts.put_aside = facts.put_aside
+                    && !has(canonical, b"\"run_in_background\":true")
+                    && !names_what_runs(canonical);
                 // Addresses tell where a debugger stands.
                 if print.does.moves && steps_on(canonical) {
                     let said = step.result.unwrap_or_default().as_bytes();

@@ -143,6 +143,14 @@ impl Window {
         self.prints.iter().any(|print| print.round != now.round && print.equals(now))
     }
 
+    /// Whether several other calls of the same tool were answered in the same words.
+    pub(super) fn has_given_this_to_others(&self, now: &Print) -> bool {
+        let is_other = |print: &&Print| print.tool == now.tool && print.call != now.call;
+        let alike =
+            || self.prints.iter().filter(is_other).filter(|print| print.outcome.answers_as(&now.outcome));
+        alike().next().is_some_and(|first| alike().any(|print| print.call != first.call))
+    }
+
     /// Whether a step asked what had been asked before, and was told something new.
     pub(super) fn shows_a_change(&self, look: &Print) -> bool {
         let before = || self.prints.iter().take_while(|print| print.round < look.round);

@@ -13,6 +13,7 @@ mod remarks;
 mod rounds;
 mod script;
 mod searches;
+mod standstills;
 mod strangers;
 mod sweeps;
 mod thresholds;

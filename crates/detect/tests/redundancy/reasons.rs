@@ -471,3 +471,32 @@ fn what_hangs_after_two_looks_that_never_answered_is_none_of_the_commands() {
     assert_eq!(certain(&[first.clone(), second.clone(), mended, third.clone()]), [], "who has mended it");
     assert_eq!(certain(&[first, second, log.clone(), log, third]), [], "who looks around first");
 }
+
+#[test]
+fn a_command_that_is_left_running_is_put_aside_each_time() {
+    // The harness tells whom to ask about it, by a name that is drawn anew; to start it once more asks nobody.
+    let left = |name: &str, pid: usize| {
+        let answer = format!(
+            "Command still running (session {name}, pid {pid}). Use process (list/poll/log) for follow-up."
+        );
+        call("exec", r#"{"command":"npm run report"}"#, &answer)
+    };
+    let names = ["calm-otter", "brisk-shoal", "mild-cedar", "pale-comet"];
+    let run: Vec<_> = names.iter().zip(400..).map(|(name, pid)| left(name, pid)).collect();
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
+fn who_asks_about_what_was_left_running_starts_nothing() {
+    let running = "Process running with session ID 7\nOutput:\n";
+    let start = call("exec_command", r#"{"cmd":"npm run report"}"#, running);
+    let ask = |said: &str| call("write_stdin", &format!("{{\"chars\":{said:?},\"session_id\":7}}"), running);
+    let asks = [vec![start.clone()], vec![ask(""); 6]].concat();
+    assert_eq!(loops(&asks), []);
+    // Answers to a program that goes on are no starts, either.
+    let answer = |n: usize| {
+        call("write_stdin", r#"{"chars":"n\n","session_id":7}"#, &format!("{running}> item {n} of the list"))
+    };
+    let answers = [vec![start], (0..6).map(answer).collect()].concat();
+    assert_eq!(loops(&answers), []);
+}
