@@ -19,6 +19,7 @@ use regex_automata::util::syntax;
 use regex_automata::{Input, PatternSet};
 
 use crate::fingerprint::Fingerprint;
+use crate::harness::take_off_its_words;
 use crate::normalise::Normaliser;
 use crate::outcome::answer::Answer;
 use crate::outcome::class::error_class;
@@ -192,7 +193,9 @@ impl Outcome {
             Some(result) => SCRATCH.with(|cell| match cell.try_borrow_mut() {
                 Ok(mut normal) => {
                     normaliser.normalise(result, &mut normal);
-                    let compared = take_off(&mut normal);
+                    let was_table = take_off_its_words(&mut normal);
+                    let mut compared = take_off(&mut normal);
+                    compared.trimmed |= was_table;
                     Self::of_normal(&normal, compared, step.status, step.args.unwrap_or_default())
                 }
                 Err(_) => Self::default(),
@@ -396,7 +399,7 @@ const SIGNALS: &[(Signal, &str)] = &[
     ),
     (
         Signal::PutAside,
-        r"(?:running|moved|continues|continuing|put|left) (?:in|to|into) (?:the )?background|\bbackgrounded\b|\brunning (?:with |\()(?:session|process|task|job|shell|pid)\b",
+        r"(?:running|moved|continues|continuing|put|left) (?:in|to|into) (?:the )?background|\bbackgrounded\b|\brunning (?:with (?:session|process|task|job|shell) id|\((?:session|process|task|job|shell|pid))\b",
     ),
     (
         Signal::Environmental,

@@ -18,7 +18,7 @@ const STEMS: &[&str] = &[
     "no tool", "no attribute", "unauthorized", "forbidden", "unrecogni", "unexpected", "undefined",
     "unresolved", "unavailable", "disabled", "ambiguous", "segmentation", "dumped", "out of ",
     "name or service", "too many", "too few", "nothing happen", "positional arg", "should only",
-    "background", "prohibit",
+    "background", "running with ", "running (", "prohibit",
 ];
 
 /// Places of a text at which one of the stems begins, from left to right; `None` where this machine has no fast way to

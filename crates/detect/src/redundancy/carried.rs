@@ -152,6 +152,7 @@ mod tests {
             include_str!("monologue.rs"),
             include_str!("oscillation.rs"),
             include_str!("repeat.rs"),
+            include_str!("standstill.rs"),
         ];
         let mut named: Vec<&str> = sources
             .iter()

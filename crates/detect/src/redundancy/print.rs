@@ -4,6 +4,7 @@ use crate::args::numbers;
 use crate::config::Effect;
 use crate::effect::{CallFacts, steps_on};
 use crate::fingerprint::{Fingerprint, with_call};
+use crate::harness::is_of_a_harness;
 use crate::outcome::{Outcome, TERSE};
 use crate::redundancy::label::Label;
 use crate::redundancy::rules::{Rules, what_counts};
@@ -146,25 +147,6 @@ fn is_an_error(text: &str) -> bool {
     let error = first.trim_start_matches(|sign: char| !sign.is_alphanumeric());
     error.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error")) && Outcome::of(first).failed()
 }
-
-/// Whether all of it stands in a tag by which harnesses mark their own words: `<environment_details>`,
-/// `<system-reminder>`.
-fn is_of_a_harness(text: &str) -> bool {
-    let Some((tag, rest)) = text.strip_prefix('<').and_then(|text| text.split_once('>')) else {
-        return false;
-    };
-    let is_name = tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    let closes = || {
-        rest.strip_suffix('>')
-            .and_then(|rest| rest.strip_suffix(tag))
-            .is_some_and(|rest| rest.ends_with("</"))
-    };
-    let tag_says = |word: &str| tag.split(['_', '-']).any(|part| part.eq_ignore_ascii_case(word));
-    is_name && HARNESS.iter().any(|word| tag_says(word)) && closes()
-}
-
-/// Words in the names of such tags.
-const HARNESS: &[&str] = &["environment", "env", "reminder", "system", "status", "budget", "usage", "time"];
 
 impl Print {
     /// The print of a step, and its words.
