@@ -23,7 +23,7 @@ use crate::harness::take_off_its_words;
 use crate::normalise::Normaliser;
 use crate::outcome::answer::Answer;
 use crate::outcome::class::error_class;
-use crate::outcome::heading::{is_heading, without_label};
+use crate::outcome::heading::{header, is_heading, without_label};
 pub(crate) use crate::outcome::lines::{hash_of_a_line, hash_of_lines};
 use crate::outcome::lines::{last_line, lines};
 use crate::outcome::record::is_record;
@@ -219,7 +219,7 @@ impl Outcome {
 
     fn of_normal(normal: &[u8], compared: Compared, status: Option<Status>, asked: &str) -> Self {
         let text = normal.trim_ascii();
-        let mut signals = Signals::of(normal, compared.headings);
+        let mut signals = Signals::of(normal, compared.headings.max(header(normal)));
         let answers_no = signals.read_answer(text);
         let has = |signal| signals.has(signal);
         let short = text.len() <= SHORT;
@@ -334,10 +334,13 @@ enum Signal {
 
 /// What each signal looks like, without regard to case.
 const SIGNALS: &[(Signal, &str)] = &[
-    (Signal::ExitZero, r"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}0\b"),
+    (
+        Signal::ExitZero,
+        r"(?:return_?code|exit[ _]?code|exit[ _]status|^(?:process|command) exited with (?:code|status))\W{1,4}0\b",
+    ),
     (
         Signal::ExitNonZero,
-        r#"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}[1-9]|"success": ?false|"?is_?error"?: ?true|"timed_out": ?true"#,
+        r#"(?:return_?code|exit[ _]?code|exit[ _]status|^(?:process|command) exited with (?:code|status))\W{1,4}[1-9]|"success": ?false|"?is_?error"?: ?true|"timed_out": ?true"#,
     ),
     (Signal::Error, r"^\W{0,6}usage: "),
     (

@@ -57,8 +57,21 @@ impl Part {
                 Self::Command
             }
             b"ref" | b"selector" => Self::Spot,
-            b"code" | b"query" | b"path" | b"filepath" | b"file" | b"filename" | b"targetfile"
-            | b"absolutepath" | b"pattern" | b"regex" | b"url" => Self::Target,
+            b"code"
+            | b"query"
+            | b"path"
+            | b"filepath"
+            | b"file"
+            | b"filename"
+            | b"targetfile"
+            | b"absolutepath"
+            | b"relativeworkspacepath"
+            | b"directory"
+            | b"targetdirectory"
+            | b"dirpath"
+            | b"pattern"
+            | b"regex"
+            | b"url" => Self::Target,
             _ => Self::Deed,
         }
     }

@@ -11,9 +11,9 @@ use aho_corasick::packed::Searcher;
 /// In lower case: a line without any of them shows no signal that counts in a long result. A test makes lines up for
 /// each of those signals.
 const STEMS: &[&str] = &[
-    "returncode", "return_code", "exit code", "exit_code", "exitcode", "exit status", "exit_status",
-    "\"success\":", "timed_out", "usage:", "rror", "xception", "fatal", "fail", "invalid", "illegal",
-    "unknown", "unable", "cannot", "can't", "could", "panic", "traceback (", "denied", "refused",
+    "returncode", "return_code", "exited with", "exit code", "exit_code", "exitcode", "exit status",
+    "exit_status", "\"success\":", "timed_out", "usage:", "rror", "xception", "fatal", "fail", "invalid",
+    "illegal", "unknown", "unable", "cannot", "can't", "could", "panic", "traceback (", "denied", "refused",
     "unsupported", "missing", "incorrect", "wrong", "not ", "not_found", "n't exist", "no such", "no module",
     "no tool", "no attribute", "unauthorized", "forbidden", "unrecogni", "unexpected", "undefined",
     "unresolved", "unavailable", "disabled", "ambiguous", "segmentation", "dumped", "out of ",

@@ -156,6 +156,14 @@ fn what_an_error_quotes_of_its_call_is_no_part_of_its_class() {
 }
 
 #[test]
+fn how_a_process_ended_is_read_where_the_harness_tells_it() {
+    assert!(read("Process exited with code 2\nOutput:\n3 of 4").facts.failed);
+    assert!(read("Command exited with code 1").facts.failed);
+    assert!(!read("Process exited with code 0\nOutput:\nerror: none of these").facts.failed);
+    assert!(!read("web-1 exited with code 1\nweb-1 was started again").facts.failed, "a log tells of others");
+}
+
+#[test]
 fn a_bare_exit_code_explains_nothing() {
     assert!(read("0\n[exit code 1]").facts.unexplained);
     assert!(!read("error: no such file\n[exit code 1]").facts.unexplained);

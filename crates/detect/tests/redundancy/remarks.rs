@@ -18,6 +18,10 @@ fn the_same_call_with_other_words_about_it_is_the_same() {
         let run: Vec<Line> = (0..3).map(|at| explained("bash", command, field, at, "nothing")).collect();
         assert_eq!(loops(&run), [Kind::Repeat], "{field}");
     }
+    let list = r#""relative_workspace_path":"src""#;
+    let run: Vec<Line> =
+        (0..3).map(|at| explained("list_dir", list, "explanation", at, "a.rs b.rs")).collect();
+    assert_eq!(loops(&run), [Kind::Repeat], "a folder is what is asked for");
     let click = r#""ref":"e12""#;
     let run: Vec<Line> =
         (0..6).map(|at| explained("browser_click", click, "element", at, "page unchanged")).collect();
