@@ -9,6 +9,7 @@ mod heading;
 mod lines;
 mod record;
 mod report;
+mod screen;
 mod stems;
 
 use std::cell::RefCell;
@@ -28,6 +29,7 @@ pub(crate) use crate::outcome::lines::{hash_of_a_line, hash_of_lines};
 use crate::outcome::lines::{last_line, lines};
 use crate::outcome::record::is_record;
 use crate::outcome::report::tallies;
+use crate::outcome::screen::answer_on_screen;
 use crate::outcome::stems::Stems;
 use crate::saved::saved;
 use crate::step::{Status, Step};
@@ -192,6 +194,7 @@ impl Outcome {
         match step.result {
             Some(result) => SCRATCH.with(|cell| match cell.try_borrow_mut() {
                 Ok(mut normal) => {
+                    let result = answer_on_screen(result, step.args.unwrap_or_default());
                     normaliser.normalise(result, &mut normal);
                     let was_table = take_off_its_words(&mut normal);
                     let mut compared = take_off(&mut normal);
