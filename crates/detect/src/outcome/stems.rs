@@ -59,7 +59,7 @@ mod tests {
     use proptest::strategy::Union;
     use proptest::string::bytes_regex;
 
-    use super::super::{SIGNALS, Signal, matching};
+    use super::super::signals::{SIGNALS, Signal, matching};
     use super::{STEMS, Stems};
 
     /// The signals that are looked at in a long result.
