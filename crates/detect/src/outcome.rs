@@ -300,6 +300,13 @@ pub(crate) const SCANNED: usize = 240;
 const WORD: usize = 40;
 /// What tells that something is under way, or passes: it is told of wherever it stands.
 const PASSING: u32 = bit(Signal::InProgress) | bit(Signal::Transient);
+/// What tells how something ended that was begun in a line before.
+const ENDED: u32 = bit(Signal::Terminal)
+    | bit(Signal::Fine)
+    | bit(Signal::ExitZero)
+    | bit(Signal::ExitNonZero)
+    | bit(Signal::Error)
+    | bit(Signal::Complaint);
 
 /// The signals of one result.
 struct Signals<'a> {
@@ -338,6 +345,7 @@ impl<'a> Signals<'a> {
     /// any are left out.
     fn read(&mut self, stretch: &'a [u8], mut stems: Option<Stems>, start: Option<usize>) {
         let (mut first, mut headings) = (start.is_some(), start.unwrap_or(0));
+        let mut is_open = false;
         for line in lines(stretch) {
             let line = line.trim_ascii();
             if line.is_empty() {
@@ -347,7 +355,10 @@ impl<'a> Signals<'a> {
             let may_tell = stems.as_mut().is_none_or(|stems| stems.stand_in(start, start + line.len()));
             let says = if first { without_label(line) } else { line };
             let signals = if may_tell { matching(&says[..says.len().min(SCANNED)]) } else { 0 };
-            self.found |= signals;
+            let is_begun = signals & bit(Signal::Doing) != 0;
+            let is_none = is_begun || signals & bit(Signal::Named) != 0;
+            self.found |= if is_none { signals & !bit(Signal::InProgress) } else { signals };
+            is_open = is_begun || (is_open && signals & ENDED == 0);
             let fine = signals & bit(Signal::Fine) != 0;
             let error = signals & bit(Signal::Error) != 0 && !fine;
             let nothing = signals & (bit(Signal::Nothing) | bit(Signal::Bare)) != 0;
@@ -364,6 +375,9 @@ impl<'a> Signals<'a> {
             // A tag, or a heading that says what follows, is not what the tool says first.
             first &= headings > 0 || (signals == 0 && is_heading(line));
             headings = headings.saturating_sub(1);
+        }
+        if is_open {
+            self.found |= bit(Signal::InProgress);
         }
         if self.found & bit(Signal::Traceback) != 0 && start.is_none() {
             self.error_first = true;

@@ -35,6 +35,10 @@ pub(super) enum Signal {
     Prevented,
     PutAside,
     InProgress,
+    /// A line that begins with what is done: that is over where a later line tells how it ended.
+    Doing,
+    /// Something that is only named by what is, or was, done.
+    Named,
     Terminal,
 }
 
@@ -117,6 +121,11 @@ pub(super) const SIGNALS: &[(Signal, &str)] = &[
     (
         Signal::InProgress,
         r"no new (?:output|messages?|e?mails?|events?|notifications?|updates?|items|data|lines)\b|in[ _-]progress|\bpending\b|\brunning\b|\bqueued\b|\bwaiting\b|\bprocessing\b|not (?:yet )?(?:ready|finished|complete|completed|done)|still (?:running|working|building|in)|\bstarting\b|\bscheduled\b|\bbuilding\b|\binitiali[sz]ing\b",
+    ),
+    (Signal::Doing, r"^\W*(?:running|processing|building|starting|initiali[sz]ing)\b:? +[^\s|:=]"),
+    (
+        Signal::Named,
+        r"\b(?:of|after|by|before|when|for|from|without|finished|error) (?:running|processing|building|starting|waiting|initiali[sz]ing)\b",
     ),
     (
         Signal::Terminal,

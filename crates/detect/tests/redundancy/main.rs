@@ -11,6 +11,7 @@ mod properties;
 mod reasons;
 mod remarks;
 mod rounds;
+mod screens;
 mod script;
 mod searches;
 mod standstills;
