@@ -7,33 +7,60 @@
 const PROMPT: usize = 100;
 /// A longer line that was typed is compared as far as this.
 const TYPED: usize = 2_000;
+/// Nobody types more than this, and no screen goes back further.
+const LONGEST: usize = 16 * 1024;
+const SCREEN: usize = 64 * 1024;
 /// So many lines that look like typed ones are compared with what was asked for, from the last one on.
 const LOOKED_AT: usize = 64;
 /// What has marks in it that are written in another way in arguments is compared up to the first of them, if so much is left.
 const ENOUGH: usize = 4;
 
 /// What stands behind the last line in which this was typed at a prompt, without the prompt at the end; all of the result
-/// where there is no such line.
+/// where there is no such line, or where something else than a screen stands before it: that tells of the call, too.
 pub(super) fn answer_on_screen<'a>(result: &'a str, args: &str) -> &'a str {
-    let (bytes, args) = (result.as_bytes(), args.as_bytes());
-    let mut until = bytes.len();
-    let mut looked_at = 0;
-    while let Some(sign) = memchr::memrchr3(b'$', b'#', b'>', &bytes[..until]) {
-        until = sign;
-        let Some(typed) = typed_behind(bytes, sign) else { continue };
-        if is_asked_for(&bytes[typed.clone()], args) {
-            return without_prompt(&result[typed.end..]);
-        }
-        looked_at += 1;
-        if looked_at == LOOKED_AT {
-            break;
-        }
+    let (screen, args) = (result.as_bytes(), args.as_bytes());
+    if args.len() > LONGEST {
+        return result;
     }
-    result
+    let mut prompts = Prompts { screen, until: screen.len() }.take(LOOKED_AT);
+    let Some(last) = prompts.find(|line| is_asked_for(&screen[line.typed..line.end], args)) else {
+        return result;
+    };
+    let begins = || screen[..last.start].trim_ascii().is_empty();
+    if begins() || prompts.next().is_some() { without_prompt(&result[last.end..]) } else { result }
 }
 
-/// What was typed behind a sign, if it ends a prompt: `root@box:/app# `, `bash-5.1$ `, `$ `, `>>> `.
-fn typed_behind(screen: &[u8], sign: usize) -> Option<std::ops::Range<usize>> {
+/// A line in which something was typed at a prompt: `root@box:/app# ls`, `bash-5.1$ ls`, `$ ls`, `>>> f()`.
+struct TypedLine {
+    start: usize,
+    /// Where the prompt ends.
+    typed: usize,
+    end: usize,
+}
+
+/// Such lines, from the last one on.
+struct Prompts<'a> {
+    screen: &'a [u8],
+    until: usize,
+}
+
+impl Iterator for Prompts<'_> {
+    type Item = TypedLine;
+
+    fn next(&mut self) -> Option<TypedLine> {
+        let top = self.screen.len().saturating_sub(SCREEN);
+        loop {
+            let sign = top + memchr::memrchr3(b'$', b'#', b'>', self.screen.get(top..self.until)?)?;
+            self.until = sign;
+            if let Some(line) = typed_line(self.screen, sign) {
+                return Some(line);
+            }
+        }
+    }
+}
+
+/// The line of which this sign ends the prompt.
+fn typed_line(screen: &[u8], sign: usize) -> Option<TypedLine> {
     if screen.get(sign + 1) != Some(&b' ') {
         return None;
     }
@@ -49,9 +76,8 @@ fn typed_behind(screen: &[u8], sign: usize) -> Option<std::ops::Range<usize>> {
         [.., last] => !last.is_ascii_whitespace(),
     };
     let end = memchr::memchr(b'\n', &screen[sign..]).map_or(screen.len(), |newline| sign + newline);
-    let typed = screen[sign + 1..end].trim_ascii();
-    let from = end - screen[sign + 1..end].trim_ascii_start().len();
-    (is_prompt && !typed.is_empty()).then_some(from..end)
+    let typed = end - screen[sign + 1..end].trim_ascii_start().len();
+    (is_prompt && typed < end).then_some(TypedLine { start, typed, end })
 }
 
 /// Whether a line stands in the arguments as one of theirs: from the start of a text, or of a line in it, to its end. What is
@@ -106,6 +132,13 @@ mod tests {
         for args in [r#"{"command":"l"}"#, r#"{"command":"ls -l"}"#, r#"{"command":"tools"}"#, "{}", ""] {
             shows(SCREEN, args, SCREEN);
         }
+    }
+
+    #[test]
+    fn what_stands_before_a_command_that_is_shown_once_is_part_of_the_answer() {
+        let shown = "Exit code: 1\nOutput:\n$ ls\nno such folder";
+        shows(shown, r#"{"command":"ls"}"#, shown);
+        shows("\n$ ls\nno such folder", r#"{"command":"ls"}"#, "no such folder");
     }
 
     #[test]
