@@ -9,7 +9,7 @@ use crate::fingerprint::with_call;
 use crate::saved::saved;
 use crate::shell::read_command;
 use crate::tool_name::{NameSays, Word};
-use crate::waiting::{only_lets_time_pass, watches_what_runs};
+use crate::waiting::{names_what_runs, only_lets_time_pass, watches_what_runs};
 use crate::words::hash_bytes;
 
 /// What a call does, and to what.
@@ -30,6 +30,8 @@ pub(crate) struct CallFacts {
     pub(crate) command: bool,
     /// It carries a command, keys or a request: what comes of it is told by its answer alone.
     pub(crate) sends: bool,
+    /// It names something that runs already.
+    pub(crate) follows: bool,
     /// It lets some time pass, and asks about nothing: what it says is said of itself.
     pub(crate) bides: bool,
     /// It is told in plain language.
@@ -54,6 +56,7 @@ saved!(CallFacts {
     broad,
     command,
     sends,
+    follows,
     bides,
     prose,
     programs,
@@ -146,6 +149,7 @@ impl CallFacts {
         // Arguments are long, so one walk is for everything that is asked of their fields.
         for (name, value) in fields(canonical) {
             facts.sends = facts.sends || carries(name, value);
+            facts.follows = facts.follows || names_what_runs(name);
             if !guess.command {
                 facts.places.add_field(name, value, written);
             }

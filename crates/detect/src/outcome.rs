@@ -301,8 +301,7 @@ const WORD: usize = 40;
 /// What tells that something is under way, or passes: it is told of wherever it stands.
 const PASSING: u32 = bit(Signal::InProgress) | bit(Signal::Transient);
 /// What tells how something ended that was begun in a line before.
-const ENDED: u32 = bit(Signal::Terminal)
-    | bit(Signal::Fine)
+const ENDED: u32 = bit(Signal::Fine)
     | bit(Signal::ExitZero)
     | bit(Signal::ExitNonZero)
     | bit(Signal::Error)
@@ -358,7 +357,10 @@ impl<'a> Signals<'a> {
             let is_begun = signals & bit(Signal::Doing) != 0;
             let is_none = is_begun || signals & bit(Signal::Named) != 0;
             self.found |= if is_none { signals & !bit(Signal::InProgress) } else { signals };
-            is_open = is_begun || (is_open && signals & ENDED == 0);
+            // Of several, some may have ended: "2 of 10 completed".
+            let counts = || line.iter().any(u8::is_ascii_digit);
+            let has_ended = signals & ENDED != 0 || (signals & bit(Signal::Terminal) != 0 && !counts());
+            is_open = is_begun || (is_open && !has_ended);
             let fine = signals & bit(Signal::Fine) != 0;
             let error = signals & bit(Signal::Error) != 0 && !fine;
             let nothing = signals & (bit(Signal::Nothing) | bit(Signal::Bare)) != 0;

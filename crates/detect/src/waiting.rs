@@ -23,10 +23,9 @@ pub(crate) fn watches_what_runs(tool: &str, is_shell: bool, writes: bool, canoni
     sends_nothing || (names_it && is_output() && !ends_it())
 }
 
-/// Whether a call names something that runs already, so that what it asks for is not started by it.
-pub(crate) fn names_what_runs(canonical: &[u8]) -> bool {
-    fields(canonical)
-        .any(|(name, _)| is_handle(name) || matches!(name, b"session" | b"sessionId" | b"processId"))
+/// Whether a field of a call names something that runs already, so that what the call asks for is not started by it.
+pub(crate) fn names_what_runs(field: &[u8]) -> bool {
+    is_handle(field) || matches!(field, b"session" | b"sessionId" | b"processId")
 }
 
 fn is_handle(name: &[u8]) -> bool {

@@ -123,10 +123,7 @@ pub(super) const SIGNALS: &[(Signal, &str)] = &[
         r"no new (?:output|messages?|e?mails?|events?|notifications?|updates?|items|data|lines)\b|in[ _-]progress|\bpending\b|\brunning\b|\bqueued\b|\bwaiting\b|\bprocessing\b|not (?:yet )?(?:ready|finished|complete|completed|done)|still (?:running|working|building|in)|\bstarting\b|\bscheduled\b|\bbuilding\b|\binitiali[sz]ing\b",
     ),
     (Signal::Doing, r"^\W*(?:running|processing|building|starting|initiali[sz]ing)\b:? +[^\s|:=]"),
-    (
-        Signal::Named,
-        r"\b(?:of|after|by|before|when|for|from|without|finished|error) (?:running|processing|building|starting|waiting|initiali[sz]ing)\b",
-    ),
+    (Signal::Named, r"\b(?:of|after|by|before|when|from|without|finished|error) running\b"),
     (
         Signal::Terminal,
         r"\b(?:completed?|succeeded|finished|success|failed|cancell?ed|terminated|exited|stopped|done|closed|merged|deployed|aborted|expired)\b",

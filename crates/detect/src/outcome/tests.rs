@@ -168,6 +168,7 @@ fn what_was_done_is_not_under_way() {
     for over in [
         "running 3 tests\ntest a ... ok\ntest result: ok. 3 passed; 0 failed",
         "Building the project...\nlinking\nBuild succeeded in 3 steps",
+        "Starting the server\nThe server has stopped",
         "Here is the result of running the tool:\na b c",
     ] {
         assert!(!read(over).facts.in_progress, "{over}");
@@ -177,6 +178,8 @@ fn what_was_done_is_not_under_way() {
         "Processing part 3 of 10\nsome words of it",
         "Job 7\nState: RUNNING\nNode: a",
         "Starting: web\nweb is starting",
+        "Running job 7\n2 of 10 tasks completed",
+        "Your order is queued for processing",
         "Running checks\ncheck 1 done\nRunning tests",
         "web-1   1/1   Running   0",
     ] {

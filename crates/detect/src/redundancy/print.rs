@@ -11,7 +11,6 @@ use crate::redundancy::rules::{Rules, what_counts};
 use crate::redundancy::vocabulary::Kept;
 use crate::saved::{saved, saved_as_one_of};
 use crate::step::{Role, Status, Step};
-use crate::waiting::names_what_runs;
 use crate::words::{Words, hash_bytes, hash_without_digits};
 
 /// The print of one step.
@@ -196,9 +195,8 @@ impl Print {
                 print.does = CallFacts::read(tool, canonical, profile.and_then(|profile| profile.effect));
                 // What was sent to the background on purpose does not hang, and who looks at what runs there starts nothing.
                 let facts = &mut print.outcome.facts;
-                facts.put_aside = facts.put_aside
-                    && !has(canonical, b"\"run_in_background\":true")
-                    && !names_what_runs(canonical);
+                facts.put_aside =
+                    facts.put_aside && !has(canonical, b"\"run_in_background\":true") && !print.does.follows;
                 // Addresses tell where a debugger stands.
                 if print.does.moves && steps_on(canonical) {
                     let said = step.result.unwrap_or_default().as_bytes();

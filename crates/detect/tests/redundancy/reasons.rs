@@ -500,3 +500,25 @@ fn who_asks_about_what_was_left_running_starts_nothing() {
     let answers = [vec![start], (0..6).map(answer).collect()].concat();
     assert_eq!(loops(&answers), []);
 }
+
+#[test]
+fn commands_that_answer_when_they_are_asked_about_do_not_hang() {
+    // A harness that leaves everything running that takes a while, and an agent that asks until it is over.
+    let parts = ["parse", "print", "check", "merge", "split", "count"];
+    let run = |ends: bool| -> Vec<_> {
+        let start = |part: &str, at: usize| {
+            let left = format!("Process running with session ID {at}\nOutput:\n");
+            call("exec_command", &format!("{{\"cmd\":\"cargo test -p loops --test {part}\"}}"), &left)
+        };
+        let ask = |part: &str, at: usize| {
+            let over = format!("Process exited with code 0\nOutput:\n{part}: 7 passed");
+            let left = format!("Process running with session ID {at}\nOutput:\n");
+            let args = format!("{{\"chars\":\"\",\"session_id\":{at}}}");
+            call("write_stdin", &args, if ends { &over } else { &left })
+        };
+        let pair = |(part, at): (&&str, usize)| [start(part, at), ask(part, at)];
+        parts.iter().zip(7..).flat_map(pair).collect()
+    };
+    assert_eq!(loops(&run(true)), []);
+    assert_eq!(loops(&run(false)), [Kind::Churn], "none of them answers");
+}
