@@ -199,6 +199,9 @@ fn guess(tool: &str, says: NameSays, canonical: &[u8]) -> Guess {
     if is_shell(says) {
         return Guess { shell: true, ..command_guess(|out| command_text(canonical, out)) };
     }
+    if let Some(line) = typed_line(canonical) {
+        return Guess { shell: true, ..command_guess(|out| unescape(line, out)) };
+    }
     let (command, action) = command_and_action(canonical);
     if let Some(subcommand) = command.and_then(subcommand) {
         // Editors with many commands behind one name.
@@ -390,6 +393,14 @@ fn command_text(canonical: &[u8], out: &mut Vec<u8>) {
         Some((_, value)) => out.extend(words_of_vector(value)),
         None => unescape(canonical, out),
     }
+}
+
+/// Keys that end with a line's end: who types them at a terminal runs a command, whatever the tool is called that sends
+/// them.
+fn typed_line(canonical: &[u8]) -> Option<&[u8]> {
+    let is_keys = |name: &[u8]| matches!(name, b"keys" | b"keystrokes" | b"chars" | b"stdin");
+    let typed = fields(canonical).find(|(name, value)| is_keys(name) && value.ends_with(b"\\n\""));
+    typed.map(|(_, value)| value)
 }
 
 /// An argument vector: the words, without brackets, quotes and commas.

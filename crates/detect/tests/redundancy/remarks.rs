@@ -29,6 +29,20 @@ fn the_same_call_with_other_words_about_it_is_the_same() {
 }
 
 #[test]
+fn how_long_a_command_may_take_makes_it_no_other() {
+    let run = |tool: &str, what: &str, answer: fn(usize) -> String| -> Vec<Line> {
+        let args =
+            |at: usize| format!("{{{what},\"timeout_ms\":{},\"max_output_tokens\":{}}}", 1000 * at, 500 * at);
+        (1..4).map(|at| call(tool, &args(at), &answer(at))).collect()
+    };
+    let same = |_: usize| "nothing".to_owned();
+    assert_eq!(loops(&run("exec_command", r#""cmd":"cat notes.txt""#, same)), [Kind::Repeat]);
+    let more = |at: usize| "one more line of it\n".repeat(at);
+    assert_eq!(loops(&run("exec_command", r#""cmd":"cat notes.txt""#, more)), [], "it shows more each time");
+    assert_eq!(loops(&run("set_alarm", r#""name":"tea""#, |at| format!("at {at}"))), []);
+}
+
+#[test]
 fn other_calls_with_the_same_words_about_them_are_others() {
     let run: Vec<Line> = (0..5)
         .map(|at| {
