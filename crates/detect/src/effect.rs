@@ -340,12 +340,14 @@ fn is_shell(says: NameSays) -> bool {
 
 /// Whether arguments read like plain language: words with spaces between, few signs.
 fn is_prose(canonical: &[u8]) -> bool {
-    let (mut spaces, mut signs) = (0, 0);
+    let (mut spaces, mut signs, mut unspaced) = (0, 0, 0);
     for byte in canonical {
         spaces += usize::from(*byte == b' ');
+        // Chinese and Japanese put no spaces between words, which are of two signs or so.
+        unspaced += usize::from(matches!(byte, 0xE3..=0xE9));
         signs += usize::from(IS_SIGN[usize::from(*byte)]);
     }
-    spaces >= SENTENCE && signs * 12 < canonical.len()
+    spaces + unspaced / 2 >= SENTENCE && signs * 12 < canonical.len()
 }
 
 /// Spaces in the shortest text that is worth to be called a sentence.
