@@ -52,9 +52,9 @@ impl Part {
             | b"waitforprevioustools" => Self::Label,
             b"explanation" | b"reason" | b"reasoning" | b"rationale" | b"justification" | b"thought"
             | b"thoughts" | b"thinking" => Self::Reason,
-            b"description" | b"brief" | b"purpose" | b"intent" | b"intention" => Self::BesideCommand,
-            b"timeout" | b"timeoutms" | b"timeoutsec" | b"timeoutsecs" | b"timeoutseconds"
-            | b"yieldtimems" | b"maxoutputtokens" | b"maxoutputlength" => Self::BesideCommand,
+            b"description" | b"brief" | b"purpose" | b"intent" | b"intention" | b"timeout" | b"timeoutms"
+            | b"timeoutsec" | b"timeoutsecs" | b"timeoutseconds" | b"yieldtimems" | b"maxoutputtokens"
+            | b"maxoutputlength" => Self::BesideCommand,
             b"element" => Self::BesideSpot,
             b"command" | b"commands" | b"commandline" | b"cmd" | b"script" | b"sql" | b"keystrokes" => {
                 Self::Command

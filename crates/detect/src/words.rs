@@ -355,7 +355,7 @@ mod tests {
         let ask = "请帮我查一下订单的物流状态，谢谢。";
         assert!(alike(ask, "请再帮我查一下订单的物流状态，谢谢！") > 0.6);
         assert!(alike(ask, "我们下周三去公园散步吧。") < 0.1);
-        assert_ne!(alike("第三页", "第四页"), 1.0);
+        assert!(alike("第三页", "第四页") < 0.9);
         assert_eq!(Words::of_text("好，好。").all.len(), 1, "a sign alone is a word");
         assert!(Words::of_text("ファイルはありません").all.len() > 5, "and no single one");
         assert_eq!(Words::of_text("read 文件 a.txt").all.len(), 4);

@@ -6,13 +6,12 @@ use crate::script::{Line, call, findings, loops};
 
 /// An agent at a terminal: each of these is typed, and all that has been typed so far is on the screen.
 fn terminal(typed: &[(&str, &str)]) -> Vec<Line> {
-    let mut screen = String::new();
+    let mut screen: Vec<String> = Vec::new();
     let mut at = |(command, answer): &(&str, &str)| {
-        screen.push_str(&format!("root@box:/app# {command}\n"));
-        if !answer.is_empty() {
-            screen.push_str(&format!("{answer}\n"));
-        }
-        call("send_keys", &format!("{{\"keys\":\"{command}\\n\"}}"), &format!("{screen}root@box:/app# "))
+        screen.push(format!("root@box:/app# {command}"));
+        screen.extend(answer.lines().map(str::to_owned));
+        let shown = format!("{}\nroot@box:/app# ", screen.join("\n"));
+        call("send_keys", &format!("{{\"keys\":\"{command}\\n\"}}"), &shown)
     };
     typed.iter().map(&mut at).collect()
 }
