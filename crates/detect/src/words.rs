@@ -142,14 +142,18 @@ impl Words {
         let mut signs = Signs::default();
         let mut rest = bytes;
         while let [byte, behind @ ..] = rest {
-            if let Some((sign, behind)) = first_sign(rest) {
+            if *byte >= 0xE3
+                && let Some((sign, behind)) = first_sign(rest)
+            {
                 self.add(std::mem::take(&mut word));
                 self.add_sign(sign, &mut signs);
                 rest = behind;
                 continue;
             }
             rest = behind;
-            self.end_of_signs(&mut signs);
+            if signs.last.is_some() {
+                self.end_of_signs(&mut signs);
+            }
             let letter = LETTERS[usize::from(*byte)];
             if letter != 0 && !skip {
                 word.digits |= byte.is_ascii_digit();
