@@ -9,7 +9,7 @@ use crate::fingerprint::with_call;
 use crate::saved::saved;
 use crate::shell::read_command;
 use crate::tool_name::{NameSays, Word};
-use crate::waiting::{only_lets_time_pass, watches_what_runs};
+use crate::waiting::{names_what_runs, only_lets_time_pass, watches_what_runs};
 use crate::words::hash_bytes;
 
 /// What a call does, and to what.
@@ -30,6 +30,8 @@ pub(crate) struct CallFacts {
     pub(crate) command: bool,
     /// It carries a command, keys or a request: what comes of it is told by its answer alone.
     pub(crate) sends: bool,
+    /// It names something that runs already.
+    pub(crate) follows: bool,
     /// It lets some time pass, and asks about nothing: what it says is said of itself.
     pub(crate) bides: bool,
     /// It is told in plain language.
@@ -54,6 +56,7 @@ saved!(CallFacts {
     broad,
     command,
     sends,
+    follows,
     bides,
     prose,
     programs,
@@ -146,6 +149,7 @@ impl CallFacts {
         // Arguments are long, so one walk is for everything that is asked of their fields.
         for (name, value) in fields(canonical) {
             facts.sends = facts.sends || carries(name, value);
+            facts.follows = facts.follows || names_what_runs(name);
             if !guess.command {
                 facts.places.add_field(name, value, written);
             }
@@ -194,6 +198,9 @@ fn guess(tool: &str, says: NameSays, canonical: &[u8]) -> Guess {
     }
     if is_shell(says) {
         return Guess { shell: true, ..command_guess(|out| command_text(canonical, out)) };
+    }
+    if let Some(line) = typed_line(canonical) {
+        return Guess { shell: true, ..command_guess(|out| unescape(line, out)) };
     }
     let (command, action) = command_and_action(canonical);
     if let Some(subcommand) = command.and_then(subcommand) {
@@ -333,12 +340,14 @@ fn is_shell(says: NameSays) -> bool {
 
 /// Whether arguments read like plain language: words with spaces between, few signs.
 fn is_prose(canonical: &[u8]) -> bool {
-    let (mut spaces, mut signs) = (0, 0);
+    let (mut spaces, mut signs, mut unspaced) = (0, 0, 0);
     for byte in canonical {
         spaces += usize::from(*byte == b' ');
+        // Chinese and Japanese put no spaces between words, which are of two signs or so.
+        unspaced += usize::from(matches!(byte, 0xE3..=0xE9));
         signs += usize::from(IS_SIGN[usize::from(*byte)]);
     }
-    spaces >= SENTENCE && signs * 12 < canonical.len()
+    spaces + unspaced / 2 >= SENTENCE && signs * 12 < canonical.len()
 }
 
 /// Spaces in the shortest text that is worth to be called a sentence.
@@ -386,6 +395,14 @@ fn command_text(canonical: &[u8], out: &mut Vec<u8>) {
         Some((_, value)) => out.extend(words_of_vector(value)),
         None => unescape(canonical, out),
     }
+}
+
+/// Keys that end with a line's end: who types them at a terminal runs a command, whatever the tool is called that sends
+/// them.
+fn typed_line(canonical: &[u8]) -> Option<&[u8]> {
+    let is_keys = |name: &[u8]| matches!(name, b"keys" | b"keystrokes" | b"chars" | b"stdin");
+    let typed = fields(canonical).find(|(name, value)| is_keys(name) && value.ends_with(b"\\n\""));
+    typed.map(|(_, value)| value)
 }
 
 /// An argument vector: the words, without brackets, quotes and commas.

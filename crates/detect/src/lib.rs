@@ -56,6 +56,7 @@ mod entropy;
 mod finding;
 mod fingerprint;
 mod guard;
+mod harness;
 mod identical_request;
 mod ladder;
 mod names;

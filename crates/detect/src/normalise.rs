@@ -88,7 +88,16 @@ const RULES: &[Rule] = &[
         r"\b(?:call|toolu|chatcmpl)[_-](?:[A-Za-z]{1,16}[0-9]|[0-9]{1,16}[A-Za-z])[A-Za-z0-9]{3,}[A-Za-z0-9_-]*",
         b"<call>",
     ),
-    rule(r"\b[Cc]hunk ID: [0-9a-f]{0,8}(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{2,32}\b", b"<call>"),
+    rule(r"\b[Cc]hunk ID: (?:[0-9a-f]{0,8}(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{2,32}|[0-9a-f]{6})\b", b"<call>"),
+    // The envelope of a JSON-RPC answer numbers the request.
+    rule(
+        r#"\bjsonrpc\\*"? ?: ?\\*"2\.0\\*", ?\\*"id\\*"? ?: ?(?:\d{1,12}\b|\\*"[^"\\\s]{1,64}\\*")"#,
+        b"<call>",
+    ),
+    rule(
+        r#"\bid\\*"? ?: ?(?:\d{1,12}|\\*"[^"\\\s]{1,64}\\*"), ?\\*"jsonrpc\\*"? ?: ?\\*"2\.0\\*""#,
+        b"<call>",
+    ),
     // A notebook numbers what it runs, however often that is the same cell.
     rule(r"\b(?:In|Out) ?\[\d{1,5}\]:", b"<cell>"),
     // A weak tag covers what is folded here too; what it changes for in earnest stands beside it.

@@ -9,24 +9,24 @@ mod heading;
 mod lines;
 mod record;
 mod report;
+mod screen;
+mod signals;
 mod stems;
 
 use std::cell::RefCell;
-use std::sync::LazyLock;
-
-use regex_automata::meta::{Cache, Regex};
-use regex_automata::util::syntax;
-use regex_automata::{Input, PatternSet};
 
 use crate::fingerprint::Fingerprint;
+use crate::harness::take_off_its_words;
 use crate::normalise::Normaliser;
 use crate::outcome::answer::Answer;
 use crate::outcome::class::error_class;
-use crate::outcome::heading::{is_heading, without_label};
+use crate::outcome::heading::{header, is_heading, without_label};
 pub(crate) use crate::outcome::lines::{hash_of_a_line, hash_of_lines};
 use crate::outcome::lines::{last_line, lines};
 use crate::outcome::record::is_record;
 use crate::outcome::report::tallies;
+use crate::outcome::screen::answer_on_screen;
+use crate::outcome::signals::{Signal, bit, matching};
 use crate::outcome::stems::Stems;
 use crate::saved::saved;
 use crate::step::{Status, Step};
@@ -191,8 +191,11 @@ impl Outcome {
         match step.result {
             Some(result) => SCRATCH.with(|cell| match cell.try_borrow_mut() {
                 Ok(mut normal) => {
+                    let result = answer_on_screen(result, step.args.unwrap_or_default());
                     normaliser.normalise(result, &mut normal);
-                    let compared = take_off(&mut normal);
+                    let was_table = take_off_its_words(&mut normal);
+                    let mut compared = take_off(&mut normal);
+                    compared.trimmed |= was_table;
                     Self::of_normal(&normal, compared, step.status, step.args.unwrap_or_default())
                 }
                 Err(_) => Self::default(),
@@ -216,7 +219,7 @@ impl Outcome {
 
     fn of_normal(normal: &[u8], compared: Compared, status: Option<Status>, asked: &str) -> Self {
         let text = normal.trim_ascii();
-        let mut signals = Signals::of(normal, compared.headings);
+        let mut signals = Signals::of(normal, compared.headings.max(header(normal)));
         let answers_no = signals.read_answer(text);
         let has = |signal| signals.has(signal);
         let short = text.len() <= SHORT;
@@ -297,120 +300,12 @@ pub(crate) const SCANNED: usize = 240;
 const WORD: usize = 40;
 /// What tells that something is under way, or passes: it is told of wherever it stands.
 const PASSING: u32 = bit(Signal::InProgress) | bit(Signal::Transient);
-
-/// What a piece of a result tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Signal {
-    ExitZero,
-    ExitNonZero,
-    Traceback,
-    /// A line that says "error" in so many words.
-    Error,
-    /// A line that starts with it.
-    ErrorStart,
-    /// A line in the words of an error, which other texts use too.
-    Complaint,
-    /// What was asked for is not there, or not to be had.
-    Missing,
-    /// A line that counts errors and finds none, or that starts with what was done.
-    Fine,
-    Transient,
-    Environmental,
-    Nothing,
-    /// A line that says no more than that there is nothing.
-    Bare,
-    /// A line that tells something, and is no heading: no pattern of its own.
-    Tells,
-    Acknowledged,
-    UnknownTool,
-    Prevented,
-    PutAside,
-    InProgress,
-    Terminal,
-}
-
-/// What each signal looks like, without regard to case.
-const SIGNALS: &[(Signal, &str)] = &[
-    (Signal::ExitZero, r"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}0\b"),
-    (
-        Signal::ExitNonZero,
-        r#"(?:return_?code|exit[ _]?code|exit[ _]status)\W{1,4}[1-9]|"success": ?false|"?is_?error"?: ?true|"timed_out": ?true"#,
-    ),
-    (Signal::Error, r"^\W{0,6}usage: "),
-    (
-        Signal::ErrorStart,
-        r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed to|invalid|illegal|unable|cannot|could not|can't|syntax error|panic|usage:|\w*(?:error|exception) ?[:(])",
-    ),
-    // The wrapping of a harness.
-    (Signal::ErrorStart, r"^<tool_use_error>"),
-    (Signal::Error, r"^<tool_use_error>"),
-    (Signal::Traceback, r"traceback \(most recent call last\)"),
-    (
-        Signal::Error,
-        r"^\W{0,6}(?:\w+ )?(?:error|errors|fatal|exception|failed|failure|invalid|illegal|unknown|unable|cannot|could not|can't|syntax error|panic|denied|refused|unsupported|missing|incorrect|wrong)\b",
-    ),
-    (Signal::Error, r"\b\w*(?:error|exception)\b ?[:\[(]"),
-    (
-        Signal::Fine,
-        r"\b(?:0|no|zero|without) (?:failed|failures?|errors?|problems?|issues)\b|test result: ok|all tests passed|tests? (?:have )?passed|build succeeded|^\W{0,4}(?:[a-z]+ )?(?:created|updated|added|saved|sent|posted|deleted|removed|assigned|marked)\b",
-    ),
-    (
-        Signal::Missing,
-        r"not found\b|no such |does(?:n't| not) exist|permission denied|access denied|not permitted|not allowed|unauthorized|forbidden|is invalid|could ?n[o']t (?:find|open)",
-    ),
-    (
-        Signal::Complaint,
-        r"\berror (?:executing|while|when|in|at|on|opening|reading|parsing|running)\b|\b(?:an?|the|following|with) errors?\b|\b(?:syntax|type|name|value|key|import|index|runtime|attribute|compilation|parse) ?error\b",
-    ),
-    (
-        Signal::Complaint,
-        r"command not found|no such (?:file|container|option|table|column|command|module|host|key|object|device|image)|permission denied|access denied|not permitted|not recognized|unrecognized|does(?:n't| not) exist|do(?:es)? not match|did not (?:match|conform|pass|find|appear|work)|could ?n[o']t (?:find|open|load|be|connect|resolve|read)|(?:was|is|were|are) not (?:found|defined|valid|installed|supported|available|allowed|a valid|unique|subscribed|authorized|authenticated|logged in|possible|permissible|writable|editable|mergeable)|\bprohibit(?:s|ed)?\b|not found\b|is incorrect|is invalid|failed to\b|\bfailed\b|unable to|unexpected|undefined|unresolved|no module named|not installed|forbidden|unauthorized|is ambiguous|segmentation fault|core dumped|out of (?:range|bounds|memory)|name or service not known|too many arguments|not enough|has no attribute|missing required|^\W*nothing happen(?:s|ed)\W*$|can(?:no|')t do that",
-    ),
-    (
-        Signal::Transient,
-        r"(?:\bhttp(?:/[\d.]+)?|error(?: occurred)?|exception|exhausted|status|(?:\b|_|status)code|response|responded with)\W{1,4}(?:429|5\d\d)\b|\b(?:429|5\d\d) (?:client|server) error|too many requests|rate.?limit|service unavailable|bad gateway|internal server error|temporarily unavailable|(?:^|[^a-z0-9_/])timed?[ -]?out(?:error|exception)?\b|(?:read|connect|pool|write|gateway|request|socket)time-?out|err_timed_out|connect(?:ion|or)?[ _]?(?:reset|refused|aborted|closed|error|failure|attempts failed|lost)|(?:lost|cannot|could not|unable to|failed to) connect|server disconnected|remote end hung up|no route to host|max retries exceeded|deadline ?exceeded|code = unavailable|throttl|rate exceeded|econnreset|econnrefused|econnaborted|etimedout|esockettimedout|overloaded|try again later|network is unreachable|temporary failure",
-    ),
-    (
-        Signal::Environmental,
-        r"command not found|no such container|permission denied|access denied|not permitted|not installed|not recognized as|unauthorized|authentication failed|name or service not known|executable file not found|no such command|is not running",
-    ),
-    (
-        Signal::Bare,
-        r"^\W*(?:no (?:output|match(?:es)?|results?|files?|data|records?|entries|items|rows)(?: (?:were )?(?:found|returned|for .{0,80}))?|none|null|nothing(?: (?:was )?found(?: for .{0,80})?)?|0 (?:results|matches|rows)|empty set|not found|\[\]|\{\})\W*$",
-    ),
-    (
-        Signal::Nothing,
-        r"did ?n[o']t produce any output|no matches found|no results found|ran successfully and did not|with no output|no output",
-    ),
-    (
-        Signal::Acknowledged,
-        r"^\W*(?:ok(?:ay)?|true|done|success(?:ful(?:ly)?)?|saved|updated|created|sent|\{?\W*(?:ok|success|status)\W+(?:true|ok|success)\b.{0,60})\W*$|\bsuccessfully\b|has been (?:updated|modified|created|saved|edited|written|added)|have been (?:updated|modified)",
-    ),
-    (
-        Signal::UnknownTool,
-        r"unknown (?:tool|function)\b|no such tool|no tool named|tool[ _]not[ _]found|unavailable tool|permission to use \S{1,60} has been denied|invalid tool|\btool (?:\S{1,60} )?(?:not found|(?:is|was) not (?:found|available|defined|registered|recognized|a valid|valid|known|supported|allowed|permitted)|does not exist|is unavailable|is disabled|is denied)|not an? (?:valid|available|known) (?:tool|function name)|not allowed to use (?:the )?tool|tool \S{1,60} has been (?:denied|disabled)",
-    ),
-    (
-        Signal::Prevented,
-        r"user (?:does ?n[o']t|did ?n[o']t|doesn't) (?:want|approve|allow)|user chose not to|not approved\b|(?:rejected|denied|declined|refused|cancell?ed|interrupted|aborted) by (?:the )?(?:user|human|operator)|user (?:has )?(?:rejected|denied|declined|refused|cancell?ed)|tool use was rejected|\bloopbreaker\b",
-    ),
-    (
-        Signal::PutAside,
-        r"(?:running|moved|continues|continuing|put|left) (?:in|to|into) (?:the )?background|\bbackgrounded\b",
-    ),
-    (
-        Signal::Environmental,
-        r"unexpected keyword argument|missing required (?:argument|parameter|field|propert)|missing \d+ required|^\W{0,4}usage:(?: |$)|unrecognized (?:option|argument)|unknown (?:\w+ ){0,2}(?:option|argument|parameter)|invalid (?:argument|parameter|option)s?\b|too (?:many|few) arguments|positional arguments? but|should only use this tool with",
-    ),
-    (
-        Signal::InProgress,
-        r"no new (?:output|messages?|e?mails?|events?|notifications?|updates?|items|data|lines)\b|in[ _-]progress|\bpending\b|\brunning\b|\bqueued\b|\bwaiting\b|\bprocessing\b|not (?:yet )?(?:ready|finished|complete|completed|done)|still (?:running|working|building|in)|\bstarting\b|\bscheduled\b|\bbuilding\b|\binitiali[sz]ing\b",
-    ),
-    (
-        Signal::Terminal,
-        r"\b(?:completed?|succeeded|finished|success|failed|cancell?ed|terminated|exited|stopped|done|closed|merged|deployed|aborted|expired)\b",
-    ),
-];
+/// What tells how something ended that was begun in a line before.
+const ENDED: u32 = bit(Signal::Fine)
+    | bit(Signal::ExitZero)
+    | bit(Signal::ExitNonZero)
+    | bit(Signal::Error)
+    | bit(Signal::Complaint);
 
 /// The signals of one result.
 struct Signals<'a> {
@@ -449,6 +344,7 @@ impl<'a> Signals<'a> {
     /// any are left out.
     fn read(&mut self, stretch: &'a [u8], mut stems: Option<Stems>, start: Option<usize>) {
         let (mut first, mut headings) = (start.is_some(), start.unwrap_or(0));
+        let mut is_open = false;
         for line in lines(stretch) {
             let line = line.trim_ascii();
             if line.is_empty() {
@@ -458,7 +354,13 @@ impl<'a> Signals<'a> {
             let may_tell = stems.as_mut().is_none_or(|stems| stems.stand_in(start, start + line.len()));
             let says = if first { without_label(line) } else { line };
             let signals = if may_tell { matching(&says[..says.len().min(SCANNED)]) } else { 0 };
-            self.found |= signals;
+            let is_begun = signals & bit(Signal::Doing) != 0;
+            let is_none = is_begun || signals & bit(Signal::Named) != 0;
+            self.found |= if is_none { signals & !bit(Signal::InProgress) } else { signals };
+            // Of several, some may have ended: "2 of 10 completed".
+            let counts = || line.iter().any(u8::is_ascii_digit);
+            let has_ended = signals & ENDED != 0 || (signals & bit(Signal::Terminal) != 0 && !counts());
+            is_open = is_begun || (is_open && !has_ended);
             let fine = signals & bit(Signal::Fine) != 0;
             let error = signals & bit(Signal::Error) != 0 && !fine;
             let nothing = signals & (bit(Signal::Nothing) | bit(Signal::Bare)) != 0;
@@ -475,6 +377,9 @@ impl<'a> Signals<'a> {
             // A tag, or a heading that says what follows, is not what the tool says first.
             first &= headings > 0 || (signals == 0 && is_heading(line));
             headings = headings.saturating_sub(1);
+        }
+        if is_open {
+            self.found |= bit(Signal::InProgress);
         }
         if self.found & bit(Signal::Traceback) != 0 && start.is_none() {
             self.error_first = true;
@@ -528,43 +433,6 @@ pub(crate) fn tells_of_the_call(line: &[u8]) -> bool {
         | bit(Signal::InProgress)
         | bit(Signal::Terminal);
     matching(line) & TELLING != 0
-}
-
-const fn bit(signal: Signal) -> u32 {
-    1 << signal as u32
-}
-
-/// The signals that a line matches, as bits.
-fn matching(line: &[u8]) -> u32 {
-    static PATTERNS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let patterns: Vec<&str> = SIGNALS.iter().map(|(_, pattern)| *pattern).collect();
-        let syntax = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
-        let config = Regex::config().match_kind(regex_automata::MatchKind::All).utf8_empty(false);
-        Regex::builder().syntax(syntax).configure(config).build_many(&patterns).ok()
-    });
-    /// What a search works with. Each thread has its own, or every line would begin with asking for one.
-    struct Bench {
-        cache: Cache,
-        found: PatternSet,
-    }
-    thread_local! {
-        static BENCH: RefCell<Option<Bench>> = const { RefCell::new(None) };
-    }
-    let Some(patterns) = PATTERNS.as_ref() else { return 0 };
-    BENCH.with_borrow_mut(|bench| {
-        let Bench { cache, found } = bench.get_or_insert_with(|| Bench {
-            cache: patterns.create_cache(),
-            found: PatternSet::new(SIGNALS.len()),
-        });
-        // Most lines say nothing of interest, and whether one does is told twice as fast as what.
-        let input = Input::new(line);
-        if patterns.search_half_with(cache, &input.clone().earliest(true)).is_none() {
-            return 0;
-        }
-        found.clear();
-        patterns.which_overlapping_matches_with(cache, &input, found);
-        found.iter().fold(0, |bits, pattern| bits | bit(SIGNALS[pattern.as_usize()].0))
-    })
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod print;
 mod repeat;
 pub(crate) mod rules;
 mod sighting;
+mod standstill;
 mod vocabulary;
 mod window;
 
@@ -66,6 +67,8 @@ pub struct Redundancy {
     named_round: Option<u64>,
     /// Whether the agent has done something in it that was not looked at as a sequence yet.
     acted: bool,
+    /// Whether a text of it was answered with new words.
+    heard: bool,
     /// What was seen of the steps of the round so far.
     seen: Vec<Finding>,
     /// How bad the repeat was that was told of the steps of a cycle under way.
@@ -88,6 +91,7 @@ impl Redundancy {
             round: 0,
             named_round: None,
             acted: false,
+            heard: false,
             seen: Vec::new(),
             told: None,
         }
@@ -101,7 +105,7 @@ impl Redundancy {
     pub fn observe(&mut self, step: &Step<'_>) -> Vec<Finding> {
         // All of a round is read by what the rounds before it have taught.
         if !self.goes_on(step) {
-            self.frame.learn(&mut self.window);
+            self.frame.learn(&mut self.window, self.next);
         }
         let mut edges = Edges::default();
         let outcome = self.read_with_edges(step, &mut edges);
@@ -153,7 +157,7 @@ impl Redundancy {
                 print.words = self.window.vocabulary.keep(&words);
                 self.frame.note(&print, step.args.unwrap_or_default(), edges);
                 if print.form == Form::Text {
-                    print.answers = self.window.says_to(print.speaker);
+                    print.answers = self.window.says_to(&print);
                 }
                 self.judge(&mut print, step, &mut findings);
                 // What answers a text comes from outside.
@@ -163,9 +167,7 @@ impl Redundancy {
                 let heard = reply.is_some_and(is_news);
                 self.window.push(print, self.rules.window());
                 self.acted = true;
-                if heard {
-                    self.window.start_afresh(index + 1);
-                }
+                self.heard |= heard;
                 if step.round.is_none() {
                     self.close_round(&mut findings);
                 }
@@ -242,6 +244,7 @@ impl Redundancy {
         self.window.clear();
         self.frame.clear();
         self.acted = false;
+        self.heard = false;
         self.seen.clear();
         self.told = None;
     }
@@ -286,6 +289,7 @@ impl Redundancy {
         if let Some(round) = played_again {
             self.window.roll_back(round);
         }
+        self.window.forget_beyond(self.rules.window());
         self.round += 1;
         self.named_round = step.round;
     }
@@ -306,6 +310,7 @@ impl Redundancy {
         }
         print.outcome.facts.in_progress |= looks_after_a_wait(window, print) || window.is_asked_again(print);
         print.again = window.has_call(print);
+        print.old = print.again && window.has_step(print);
         print.news = !print.again && is_answered_well(print);
         print.fresh_write = changes_something(window, print);
         print.returned = oscillation::returns(window, print);
@@ -331,6 +336,7 @@ impl Redundancy {
                 churn::put_aside(window, print),
                 churn::nothing_found(window, print),
                 churn::plans_only(window, print),
+                standstill::standstill(window, print),
                 monologue::monologue(window, print),
             ];
             best = Sighting::strongest(best.into_iter().chain(near.into_iter().flatten()));
@@ -365,8 +371,11 @@ impl Redundancy {
         if !std::mem::take(&mut self.acted) {
             return;
         }
+        if std::mem::take(&mut self.heard) {
+            self.window.start_afresh(self.window.end());
+        }
         self.window.settle_last_round();
-        self.frame.learn(&mut self.window);
+        self.frame.learn(&mut self.window, self.next);
         let mut seen = std::mem::take(&mut self.seen);
         // What an agent says beside a call is no answer without one.
         if self.window.called_in_last_round() {

@@ -11,7 +11,8 @@ pub(crate) enum Part {
     Label,
     /// It says why. Where nothing says what the call is done by or to, it is the content: a verdict has its reasons.
     Reason,
-    /// It says what a command is for, and elsewhere what is wanted: a ticket has a description, too.
+    /// It says what a command is for, and elsewhere what is wanted: a ticket has a description, too. Or how long the harness
+    /// is to wait for it, and how much to show of it: where the answer is the same, that was enough before.
     BesideCommand,
     /// It says in words which place on a page is meant.
     BesideSpot,
@@ -51,14 +52,29 @@ impl Part {
             | b"waitforprevioustools" => Self::Label,
             b"explanation" | b"reason" | b"reasoning" | b"rationale" | b"justification" | b"thought"
             | b"thoughts" | b"thinking" => Self::Reason,
-            b"description" | b"brief" | b"purpose" | b"intent" | b"intention" => Self::BesideCommand,
+            b"description" | b"brief" | b"purpose" | b"intent" | b"intention" | b"timeout" | b"timeoutms"
+            | b"timeoutsec" | b"timeoutsecs" | b"timeoutseconds" | b"yieldtimems" | b"maxoutputtokens"
+            | b"maxoutputlength" => Self::BesideCommand,
             b"element" => Self::BesideSpot,
             b"command" | b"commands" | b"commandline" | b"cmd" | b"script" | b"sql" | b"keystrokes" => {
                 Self::Command
             }
             b"ref" | b"selector" => Self::Spot,
-            b"code" | b"query" | b"path" | b"filepath" | b"file" | b"filename" | b"targetfile"
-            | b"absolutepath" | b"pattern" | b"regex" | b"url" => Self::Target,
+            b"code"
+            | b"query"
+            | b"path"
+            | b"filepath"
+            | b"file"
+            | b"filename"
+            | b"targetfile"
+            | b"absolutepath"
+            | b"relativeworkspacepath"
+            | b"directory"
+            | b"targetdirectory"
+            | b"dirpath"
+            | b"pattern"
+            | b"regex"
+            | b"url" => Self::Target,
             _ => Self::Deed,
         }
     }

@@ -9,8 +9,8 @@ pub(crate) fn watches_what_runs(tool: &str, is_shell: bool, writes: bool, canoni
     for (name, value) in fields(canonical) {
         let is_given = !matches!(value, b"\"\"" | b"null");
         match name {
-            b"id" | b"pid" | b"bash_id" | b"shell_id" | b"session_id" | b"terminal_id" | b"process_id"
-            | b"task_id" => names_it = true,
+            b"id" => names_it = true,
+            name if is_handle(name) => names_it = true,
             b"chars" | b"keys" | b"keystrokes" | b"stdin" if !is_given => sends_nothing = true,
             b"input" | b"text" if !is_given => {}
             b"chars" | b"keys" | b"keystrokes" | b"stdin" | b"input" | b"text" | b"command" | b"cmd"
@@ -21,6 +21,18 @@ pub(crate) fn watches_what_runs(tool: &str, is_shell: bool, writes: bool, canoni
     let is_output = || is_shell || (!writes && says(tool, "output"));
     let ends_it = || ["kill", "stop", "close", "terminat", "interrupt"].iter().any(|word| says(tool, word));
     sends_nothing || (names_it && is_output() && !ends_it())
+}
+
+/// Whether a field of a call names something that runs already, so that what the call asks for is not started by it.
+pub(crate) fn names_what_runs(field: &[u8]) -> bool {
+    is_handle(field) || matches!(field, b"session" | b"sessionId" | b"processId")
+}
+
+fn is_handle(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"pid" | b"bash_id" | b"shell_id" | b"session_id" | b"terminal_id" | b"process_id" | b"task_id"
+    )
 }
 
 /// Whether all that a call says is how long. What it answers is said of itself: that the time is over.

@@ -139,7 +139,21 @@ impl Words {
         let mut skip = false;
         let mut sentence_starts = true;
         let mut quote = None;
-        for byte in bytes {
+        let mut signs = Signs::default();
+        let mut rest = bytes;
+        while let [byte, behind @ ..] = rest {
+            if *byte >= 0xE3
+                && let Some((sign, behind)) = first_sign(rest)
+            {
+                self.add(std::mem::take(&mut word));
+                self.add_sign(sign, &mut signs);
+                rest = behind;
+                continue;
+            }
+            rest = behind;
+            if signs.last.is_some() {
+                self.end_of_signs(&mut signs);
+            }
             let letter = LETTERS[usize::from(*byte)];
             if letter != 0 && !skip {
                 word.digits |= byte.is_ascii_digit();
@@ -166,6 +180,29 @@ impl Words {
             self.add(std::mem::take(&mut word));
         }
         self.add(word);
+        self.end_of_signs(&mut signs);
+    }
+
+    /// Adds a sign of a script that puts no space between words: each two in a row are one.
+    fn add_sign(&mut self, sign: [u8; 3], signs: &mut Signs) {
+        if is_mark(sign) {
+            self.end_of_signs(signs);
+            return;
+        }
+        if let Some([a, b, c]) = signs.last.replace(sign) {
+            let [d, e, f] = sign;
+            self.all.add(hash_bytes(&[a, b, c, d, e, f]));
+            signs.are_added = true;
+        }
+    }
+
+    /// One sign that stands alone is a word.
+    fn end_of_signs(&mut self, signs: &mut Signs) {
+        if let Some(last) = signs.last.take()
+            && !std::mem::take(&mut signs.are_added)
+        {
+            self.all.add(hash_bytes(&last));
+        }
     }
 
     fn add(&mut self, word: Word) {
@@ -177,6 +214,31 @@ impl Words {
             }
         }
     }
+}
+
+/// Signs in a row.
+#[derive(Default)]
+struct Signs {
+    last: Option<[u8; 3]>,
+    are_added: bool,
+}
+
+/// The sign that a text begins with, if it is one of Chinese or Japanese, or a mark beside them, and what stands behind it.
+/// Korean puts spaces between words.
+fn first_sign(text: &[u8]) -> Option<([u8; 3], &[u8])> {
+    match text {
+        [first @ (0xE3..=0xE9 | 0xEF), second, third, behind @ ..]
+            if *second & 0xC0 == 0x80 && *third & 0xC0 == 0x80 =>
+        {
+            Some(([*first, *second, *third], behind))
+        }
+        _ => None,
+    }
+}
+
+/// Whether it is one of the marks between sentences, and no sign: `。`, `，`.
+const fn is_mark(sign: [u8; 3]) -> bool {
+    matches!(sign, [0xE3, 0x80, _] | [0xEF, ..])
 }
 
 /// A word while it is read.
@@ -290,6 +352,17 @@ mod tests {
         let a = Words::of_args(br#"{"path":"x.rs","text":"a \"quoted\" word"}"#);
         assert_eq!(a, Words::of_args(br#"{"other":"x.rs","name":"a \"quoted\" word"}"#));
         assert_eq!(a.all.len(), 5);
+    }
+
+    #[test]
+    fn scripts_without_spaces_have_words_too() {
+        let ask = "请帮我查一下订单的物流状态，谢谢。";
+        assert!(alike(ask, "请再帮我查一下订单的物流状态，谢谢！") > 0.6);
+        assert!(alike(ask, "我们下周三去公园散步吧。") < 0.1);
+        assert!(alike("第三页", "第四页") < 0.9);
+        assert_eq!(Words::of_text("好，好。").all.len(), 1, "a sign alone is a word");
+        assert!(Words::of_text("ファイルはありません").all.len() > 5, "and no single one");
+        assert_eq!(Words::of_text("read 文件 a.txt").all.len(), 4);
     }
 
     #[test]

@@ -74,6 +74,7 @@ fn check<'a>(record: Record<'a>, run: &Run<'a>) -> Result<(), Problem> {
 impl TraceStep<'_> {
     fn show(&self, emit: impl FnOnce(&Step<'_>)) {
         let result = self.result.map(words);
+        let has_args = self.args.is_some_and(|args| args.get() != "null");
         emit(&Step {
             round: self.round,
             role: self.role.as_ref().map_or_else(Role::default, |role| match &*role.0 {
@@ -81,7 +82,8 @@ impl TraceStep<'_> {
                 name => Role::named(name),
             }),
             thought: self.thought.as_ref().map(|text| &*text.0),
-            tool: self.tool.as_ref().map(|text| &*text.0).filter(|tool| !tool.is_empty()),
+            // A model that leaves the name out has called nothing by that name; without arguments it has called nothing.
+            tool: self.tool.as_ref().map(|text| &*text.0).filter(|tool| !tool.is_empty() || has_args),
             args: self.args.map(RawValue::get),
             result: result.as_deref(),
             status: self.status.as_ref().and_then(|status| Status::parse(&status.0)),

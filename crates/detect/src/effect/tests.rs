@@ -48,6 +48,15 @@ fn a_page_that_is_named_is_read_and_a_page_that_is_gone_to_is_not() {
 }
 
 #[test]
+fn a_line_that_is_typed_and_sent_off_is_a_command() {
+    effect("send_keys", r#"{"keys":"ls -la\n"}"#, Some(Effect::Read));
+    effect("terminal_input", r#"{"keystrokes":"rm a\n","wait":1}"#, Some(Effect::Write));
+    effect("send_keys", r#"{"keys":"./solve --fast\n"}"#, None);
+    effect("send_keys", r#"{"keys":"Escape"}"#, Some(Effect::Write));
+    effect("send_message", r#"{"text":"ls\n"}"#, Some(Effect::Write));
+}
+
+#[test]
 fn a_shell_tool_does_what_its_command_does() {
     effect("bash", r#"{"command":"ls -la"}"#, Some(Effect::Read));
     effect("run_command", r#"{"command":"echo \"x\" > f"}"#, Some(Effect::Write));

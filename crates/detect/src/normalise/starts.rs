@@ -32,6 +32,7 @@ const WORDS: &[&[u8; 3]] = &[
     b"Rem", b"rem", b"Cos", b"cos", // remaining, cost
     b"Req", b"req", b"Ray", b"Tra", b"tra", b"Spa", b"spa", b"Cor", b"cor", // names of requests
     b"cal", b"cha", b"Chu", b"chu", // names of calls
+    b"jso", b"id\"", b"id\\", // envelopes
     b"In ", b"In[", b"Out", // cells of a notebook
     b"Usa", b"usa", b"Non", b"non", b"Eta", b"eta", // usage, nonces, tags
     b"Err", b"err", b"Fai", b"fai", b"Exc", b"exc", // errors

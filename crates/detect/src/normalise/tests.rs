@@ -119,6 +119,26 @@ fn json_inside_of_json_is_folded_alike() {
 }
 
 #[test]
+fn the_number_of_a_request_in_an_envelope_is_folded() {
+    folds(r#"{"jsonrpc":"2.0","id":7,"result":3}"#, r#"{"jsonrpc":"2.0","id":12,"result":3}"#);
+    folds(
+        r#"{"jsonrpc": "2.0", "id": "a-7", "result": 3}"#,
+        r#"{"jsonrpc": "2.0", "id": "b-8", "result": 3}"#,
+    );
+    folds(r#"{"id":7,"jsonrpc":"2.0","result":3}"#, r#"{"id":12,"jsonrpc":"2.0","result":3}"#);
+    keeps(r#"{"jsonrpc":"2.0","id":7,"result":3}"#, r#"{"jsonrpc":"2.0","id":7,"result":4}"#);
+    keeps(r#"{"id":7,"result":3}"#, r#"{"id":12,"result":3}"#);
+    keeps(r#"{"jsonrpc":"2.0","result":{"id":7}}"#, r#"{"jsonrpc":"2.0","result":{"id":8}}"#);
+}
+
+#[test]
+fn the_id_of_a_chunk_of_output_is_folded() {
+    folds("Chunk ID: a1b2c3\nOutput:\nx", "Chunk ID: 907900\nOutput:\nx");
+    folds("Chunk ID: abcdef", "Chunk ID: f8e3d5");
+    keeps("Chunk ID: 12", "Chunk ID: 13");
+}
+
+#[test]
 fn the_number_of_a_cell_is_folded() {
     folds("Out[4]: 0.71", "Out[12]: 0.71");
     folds("In [4]: fit()\nOut [4]: 0.71", "In [5]: fit()\nOut [5]: 0.71");

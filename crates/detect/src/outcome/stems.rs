@@ -11,14 +11,14 @@ use aho_corasick::packed::Searcher;
 /// In lower case: a line without any of them shows no signal that counts in a long result. A test makes lines up for
 /// each of those signals.
 const STEMS: &[&str] = &[
-    "returncode", "return_code", "exit code", "exit_code", "exitcode", "exit status", "exit_status",
-    "\"success\":", "timed_out", "usage:", "rror", "xception", "fatal", "fail", "invalid", "illegal",
-    "unknown", "unable", "cannot", "can't", "could", "panic", "traceback (", "denied", "refused",
+    "returncode", "return_code", "exited with", "exit code", "exit_code", "exitcode", "exit status",
+    "exit_status", "\"success\":", "timed_out", "usage:", "rror", "xception", "fatal", "fail", "invalid",
+    "illegal", "unknown", "unable", "cannot", "can't", "could", "panic", "traceback (", "denied", "refused",
     "unsupported", "missing", "incorrect", "wrong", "not ", "not_found", "n't exist", "no such", "no module",
     "no tool", "no attribute", "unauthorized", "forbidden", "unrecogni", "unexpected", "undefined",
     "unresolved", "unavailable", "disabled", "ambiguous", "segmentation", "dumped", "out of ",
     "name or service", "too many", "too few", "nothing happen", "positional arg", "should only",
-    "background", "prohibit",
+    "background", "running with ", "running (", "prohibit",
 ];
 
 /// Places of a text at which one of the stems begins, from left to right; `None` where this machine has no fast way to
@@ -59,7 +59,7 @@ mod tests {
     use proptest::strategy::Union;
     use proptest::string::bytes_regex;
 
-    use super::super::{SIGNALS, Signal, matching};
+    use super::super::signals::{SIGNALS, Signal, matching};
     use super::{STEMS, Stems};
 
     /// The signals that are looked at in a long result.

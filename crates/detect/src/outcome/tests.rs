@@ -156,6 +156,38 @@ fn what_an_error_quotes_of_its_call_is_no_part_of_its_class() {
 }
 
 #[test]
+fn how_a_process_ended_is_read_where_the_harness_tells_it() {
+    assert!(read("Process exited with code 2\nOutput:\n3 of 4").facts.failed);
+    assert!(read("Command exited with code 1").facts.failed);
+    assert!(!read("Process exited with code 0\nOutput:\nerror: none of these").facts.failed);
+    assert!(!read("web-1 exited with code 1\nweb-1 was started again").facts.failed, "a log tells of others");
+}
+
+#[test]
+fn what_was_done_is_not_under_way() {
+    for over in [
+        "running 3 tests\ntest a ... ok\ntest result: ok. 3 passed; 0 failed",
+        "Building the project...\nlinking\nBuild succeeded in 3 steps",
+        "Starting the server\nThe server has stopped",
+        "Here is the result of running the tool:\na b c",
+    ] {
+        assert!(!read(over).facts.in_progress, "{over}");
+    }
+    for under_way in [
+        "Running 3 tests...",
+        "Processing part 3 of 10\nsome words of it",
+        "Job 7\nState: RUNNING\nNode: a",
+        "Starting: web\nweb is starting",
+        "Running job 7\n2 of 10 tasks completed",
+        "Your order is queued for processing",
+        "Running checks\ncheck 1 done\nRunning tests",
+        "web-1   1/1   Running   0",
+    ] {
+        assert!(read(under_way).facts.in_progress, "{under_way}");
+    }
+}
+
+#[test]
 fn a_bare_exit_code_explains_nothing() {
     assert!(read("0\n[exit code 1]").facts.unexplained);
     assert!(!read("error: no such file\n[exit code 1]").facts.unexplained);

@@ -23,7 +23,7 @@ impl Redundancy {
     /// assert_eq!(there.observe(&step), here.observe(&step));
     /// ```
     pub fn save(&self, out: &mut Vec<u8>) {
-        let Self { rules, window, frame, next, round, named_round, acted, seen, told } = self;
+        let Self { rules, window, frame, next, round, named_round, acted, heard, seen, told } = self;
         rules.mark().save(out);
         window.save(out);
         frame.save(out);
@@ -31,6 +31,7 @@ impl Redundancy {
         round.save(out);
         named_round.save(out);
         acted.save(out);
+        heard.save(out);
         seen.save(out);
         told.save(out);
     }
@@ -50,6 +51,7 @@ impl RedundancyRules {
         detector.round = u64::load(from)?;
         detector.named_round = Saved::load(from)?;
         detector.acted = bool::load(from)?;
+        detector.heard = bool::load(from)?;
         detector.seen = Vec::load(from)?;
         detector.told = Saved::load(from)?;
         Some(detector)
@@ -95,7 +97,7 @@ impl Saved for Finding {
 }
 
 /// The names of all rules.
-pub(super) const RULES: [&str; 35] = [
+pub(super) const RULES: [&str; 36] = [
     "aside_row",
     "alike_words",
     "all_aside",
@@ -125,6 +127,7 @@ pub(super) const RULES: [&str; 35] = [
     "same_change",
     "same_question",
     "same_words",
+    "standstill",
     "sweep",
     "talks_on",
     "tool_down",
@@ -149,6 +152,7 @@ mod tests {
             include_str!("monologue.rs"),
             include_str!("oscillation.rs"),
             include_str!("repeat.rs"),
+            include_str!("standstill.rs"),
         ];
         let mut named: Vec<&str> = sources
             .iter()

@@ -329,33 +329,29 @@ pub(super) fn put_aside(window: &Window, now: &Print) -> Option<Sighting> {
     if !is_put_aside(now) {
         return None;
     }
-    let steps = occurrences(
-        window.earlier(now).take(LONG_REACH - 1),
-        now,
-        |print| print.fresh_write && print.is_write(),
-        |print| {
-            Sight::same_if(
-                is_put_aside(print) && print.tool == now.tool && near_args(window, print, now, 0.6),
-            )
-        },
-    );
+    // A change may help, and what has answered when it was asked about does not hang.
+    let cut = |print: &Print| (print.fresh_write && print.is_write()) || has_come_to_an_end(print);
+    let steps = occurrences(window.earlier(now).take(LONG_REACH - 1), now, cut, |print| {
+        Sight::same_if(is_put_aside(print) && print.tool == now.tool && near_args(window, print, now, 0.6))
+    });
     let near = PUT_ASIDE.sight(|| identity(now.tool, 1), now, steps);
-    let row = occurrences(
-        recent(window, now),
-        now,
-        |print| print.fresh_write && print.is_write(),
-        |print| Sight::same_if(is_put_aside(print) && print.tool == now.tool),
-    );
+    let row = occurrences(recent(window, now), now, cut, |print| {
+        Sight::same_if(is_put_aside(print) && print.tool == now.tool)
+    });
     let row = ASIDE_ROW.sight(|| identity(now.tool, 1), now, row);
     let looks = |print: &Print| matches!(print.does.effect, Some(Effect::Read | Effect::Poll));
-    let looked = occurrences(
-        recent(window, now).take(AT_ONCE - 1),
-        now,
-        |print| print.fresh_write && print.is_write(),
-        |print| Sight::same_if(is_put_aside(print) && print.tool == now.tool && looks(print)),
-    );
+    let looked = occurrences(recent(window, now).take(AT_ONCE - 1), now, cut, |print| {
+        Sight::same_if(is_put_aside(print) && print.tool == now.tool && looks(print))
+    });
     let all = ALL_ASIDE.sight(|| identity(now.tool, 1), now, looked).filter(|_| now.does.effect.is_none());
     Sighting::strongest([near, row, all].into_iter().flatten())
+}
+
+/// Whether a look at something that runs was told what came of it.
+fn has_come_to_an_end(print: &Print) -> bool {
+    let facts = print.outcome.facts;
+    let tells = print.outcome.result != 0 && !facts.empty && !facts.failed;
+    print.does.follows && tells && !facts.in_progress
 }
 
 /// The same question in other words, although its answers differ: an order to another agent, or a search, that names

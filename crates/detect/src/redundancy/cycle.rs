@@ -132,7 +132,7 @@ pub(super) fn sweep(window: &Window, now: &Print) -> Option<Sighting> {
     let passage = &pages[agreed.min(back)..];
     // All of the pages again, back to back, are no second look, however few they are.
     let all_again =
-        agreed == back && pages.get(1..agreed + back).is_some_and(|pages| window.ends_with(pages));
+        agreed == back && pages.get(1..agreed + back).is_some_and(|pages| window.ends_with(pages, now));
     let fewest = if all_again { FEWEST } else { MIN_PAGES };
     if back < fewest || agreed < fewest || agreed > back || !moves_one_way(&pages[..agreed]) {
         return None;

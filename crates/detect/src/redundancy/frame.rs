@@ -92,8 +92,8 @@ struct Line {
     calls: [u32; CALLS],
     /// Every answer since the first has had it, with a number that counts them.
     counts: bool,
-    /// The last step that was answered with it.
-    last: usize,
+    /// Where the last round ended that was answered with it.
+    seen_until: usize,
     sightings: u16,
     /// How many answers had other words too.
     beside: u16,
@@ -118,7 +118,7 @@ saved!(Line {
     kinds,
     calls,
     counts,
-    last,
+    seen_until,
     sightings,
     beside,
     changes,
@@ -213,8 +213,9 @@ impl Frame {
         }
     }
 
-    /// Learns from the answers of a round. What is learnt is true of the first answers, too.
-    pub(super) fn learn(&mut self, window: &mut Window) {
+    /// Learns from the answers of a round, which ends before the step with this index. What is learnt is true of the first
+    /// answers, too.
+    pub(super) fn learn(&mut self, window: &mut Window, end: usize) {
         if self.round.is_empty() {
             return;
         }
@@ -223,15 +224,11 @@ impl Frame {
             let mut is_wiser = false;
             for line in &mut self.lines {
                 let was = line.changes_for_nothing();
-                line.see(&round);
+                line.see(&round, end);
                 is_wiser |= !was && line.changes_for_nothing();
             }
             self.lines.retain(|line| line.missed < line.patience());
-            for seen in round.iter().flat_map(|answer| answer.edges.seen()) {
-                if seen.shape != 0 && self.known(seen.shape).is_none() && self.lines.len() < WATCHED {
-                    self.lines.push(Line::new(seen.shape, self.answers == 0, &round));
-                }
-            }
+            self.watch_more(&round, end);
             self.round = round;
             self.keep_the_first();
             if is_wiser {
@@ -242,6 +239,23 @@ impl Frame {
         }
         // The room is kept, so that the next round asks for none.
         self.round.clear();
+    }
+
+    /// Watches the lines that nobody knows yet, as far as there is room: which ones, must not hang on which of several answers
+    /// came first.
+    fn watch_more(&mut self, round: &[Answer], end: usize) {
+        let mut shapes = [0; MOST_IN_A_ROUND * (HEAD + TAIL)];
+        for (shape, seen) in shapes.iter_mut().zip(round.iter().flat_map(|answer| answer.edges.seen())) {
+            *shape = seen.shape;
+        }
+        if round.len() > 1 {
+            shapes.sort_unstable();
+        }
+        for shape in shapes.into_iter().filter(|shape| *shape != 0) {
+            if self.lines.len() < WATCHED && self.known(shape).is_none() {
+                self.lines.push(Line::new(shape, self.answers == 0, round, end));
+            }
+        }
     }
 
     /// Keeps the answers of this round, if it is among the first.
@@ -335,7 +349,7 @@ impl Frame {
 const MIX: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
 
 impl Line {
-    fn new(shape: u32, is_first: bool, round: &[Answer]) -> Self {
+    fn new(shape: u32, is_first: bool, round: &[Answer], end: usize) -> Self {
         let mut line = Self {
             shape,
             said: 0,
@@ -343,7 +357,7 @@ impl Line {
             kinds: [0; KINDS],
             calls: [0; CALLS],
             counts: is_first,
-            last: 0,
+            seen_until: 0,
             sightings: 0,
             beside: 0,
             changes: 0,
@@ -353,14 +367,14 @@ impl Line {
             tells: false,
             is_member: false,
         };
-        line.see(round);
+        line.see(round, end);
         line
     }
 
-    /// Takes in whether the answers of a round have it.
-    fn see(&mut self, round: &[Answer]) {
+    /// Takes in whether the answers of a round have it, which ends before the step with this index.
+    fn see(&mut self, round: &[Answer], end: usize) {
         let before = (self.sightings > 0).then_some(*self);
-        let (mut said, mut number, mut last) = (0, 0, 0);
+        let (mut said, mut number) = (0, 0);
         for answer in round {
             let Some(seen) = answer.edges.seen().find(|seen| seen.shape == self.shape) else { continue };
             note_one_more(&mut self.kinds, answer.kind);
@@ -375,7 +389,6 @@ impl Line {
             self.beside = self.beside.saturating_add(u16::from(answer.edges.count > 1));
             // Of calls side by side, which one comes first is chance.
             (said, number) = (said, number).max((seen.said, seen.number));
-            last = last.max(answer.index);
         }
         if said == 0 {
             self.missed = self.missed.saturating_add(1);
@@ -387,15 +400,15 @@ impl Line {
         // There may be steps that are not answers, and answers that came side by side. Some count from 0.
         let goes_up = |from: u32, steps| number > from && (number - from) as usize <= steps;
         self.counts &= match before {
-            Some(before) => goes_up(before.number, last - before.last),
-            None => number == 0 || goes_up(0, last + 1),
+            Some(before) => goes_up(before.number, end.saturating_sub(before.seen_until)),
+            None => number == 0 || goes_up(0, end),
         };
         if let Some(before) = before {
             let [more, less] = &mut self.moved;
             *more = more.saturating_add(u16::from(number > before.number));
             *less = less.saturating_add(u16::from(number < before.number));
         }
-        (self.said, self.number, self.last, self.missed) = (said, number, last, 0);
+        (self.said, self.number, self.seen_until, self.missed) = (said, number, end, 0);
     }
 
     /// Whether it stands around answers to calls of several kinds.
@@ -479,88 +492,4 @@ fn kind_of(print: &Print) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Answer, Edges, Frame};
-    use crate::redundancy::window::Window;
-
-    /// A frame that has seen answers with these last lines, each to a call of another of so many kinds.
-    fn taught(last_lines: &[&str], kinds: u32, looks: bool) -> Frame {
-        let mut frame = Frame::default();
-        for (index, (line, kind)) in last_lines.iter().zip((1..=kinds).cycle()).enumerate() {
-            let mut normal =
-                format!("answer {}\n{line}", ["a", "b", "c", "d", "e", "f"][index % 6]).into_bytes();
-            let mut edges = Edges::default();
-            frame.take_off(&mut normal, &mut edges);
-            frame.round.push(Answer { index, kind, call: kind, looks, edges });
-            frame.learn(&mut Window::default());
-        }
-        frame
-    }
-
-    /// What is left of an answer.
-    fn left(frame: &Frame, answer: &str) -> String {
-        let mut normal = answer.as_bytes().to_vec();
-        frame.take_off(&mut normal, &mut Edges::default());
-        String::from_utf8(normal).expect("as it came")
-    }
-
-    const COUNTER: [&str; 6] = ["[step 1]", "[step 2]", "[step 3]", "[step 4]", "[step 5]", "[step 6]"];
-
-    #[test]
-    fn what_changes_with_every_answer_to_all_kinds_of_calls_is_taken_off() {
-        assert_eq!(left(&taught(&COUNTER, 3, true), "words\n[step 7]"), "words");
-        assert_eq!(left(&taught(&COUNTER, 3, true), "words\n[step 7]\nmore words"), "words\nmore words");
-        assert_eq!(left(&taught(&COUNTER, 3, true), "words\n[stop 7]"), "words\n[stop 7]");
-    }
-
-    #[test]
-    fn what_only_some_kinds_of_calls_are_answered_with_stays() {
-        assert_eq!(left(&taught(&COUNTER, 2, true), "words\n[step 7]"), "words\n[step 7]");
-    }
-
-    #[test]
-    fn what_changes_only_when_something_was_done_stays() {
-        assert_eq!(left(&taught(&COUNTER, 3, false), "words\n[step 7]"), "words\n[step 7]");
-    }
-
-    #[test]
-    fn what_goes_up_and_down_stays() {
-        let prices = ["price: 10", "price: 14", "price: 12", "price: 17", "price: 11", "price: 15"];
-        assert_eq!(left(&taught(&prices, 3, true), "words\nprice: 13"), "words\nprice: 13");
-    }
-
-    #[test]
-    fn what_changes_now_and_then_stays() {
-        let scores = ["score: 3", "score: 3", "score: 4", "score: 4", "score: 5", "score: 6"];
-        assert_eq!(left(&taught(&scores, 3, true), "words\nscore: 7"), "words\nscore: 7");
-    }
-
-    #[test]
-    fn how_a_call_went_stays() {
-        let codes =
-            ["exit code: 1", "exit code: 2", "exit code: 3", "exit code: 4", "exit code: 5", "exit code: 6"];
-        assert_eq!(left(&taught(&codes, 3, true), "words\nexit code: 7"), "words\nexit code: 7");
-    }
-
-    #[test]
-    fn an_answer_that_is_nothing_but_its_frame_stays() {
-        let clock = ["[at 10]", "[at 20]", "[at 30]", "[at 40]", "[at 50]", "[at 60]"];
-        assert_eq!(left(&taught(&clock, 3, true), "words\n[at 70]"), "words");
-        assert_eq!(left(&taught(&clock, 3, true), "[at 70]"), "[at 70]");
-    }
-
-    #[test]
-    fn an_answer_that_only_counts_the_answers_is_none() {
-        assert_eq!(left(&taught(&COUNTER, 3, true), "[step 7]"), "");
-    }
-
-    #[test]
-    fn what_is_taken_off_leaves_answers_that_compare_as_equal() {
-        let frame = taught(&COUNTER, 3, true);
-        let compared =
-            |answer: &str| frame.take_off(&mut answer.as_bytes().to_vec(), &mut Edges::default()).hashes;
-        assert_eq!(compared("words\nand more\n[step 7]"), compared("words\nand more\n[step 8]"));
-        assert_ne!(compared("words\nand more\n[step 7]"), compared("words\nand less\n[step 7]"));
-        assert_ne!(compared("words\nand more"), compared("and more\nwords"));
-    }
-}
+mod tests;

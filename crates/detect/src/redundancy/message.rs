@@ -6,9 +6,12 @@ use crate::step::Step;
 
 /// What repeated, how often, and why that is no progress.
 pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
-    let tool = step.tool.unwrap_or("the agent");
+    let tool = step.tool.map_or("the agent", |tool| if tool.is_empty() { "(no name)" } else { tool });
     let count = sighting.count;
     let mut text = match sighting.rule.kind {
+        Kind::Repeat if sighting.rule.name == "standstill" => {
+            format!("the last {count} steps only asked what had been asked before, and were told the same")
+        }
         Kind::Repeat => format!(
             "`{tool}` was called {count} times with the same arguments and gave the same result each time; nothing that it reads was changed in between"
         ),
@@ -86,6 +89,9 @@ pub(super) fn of(sighting: &Sighting, step: &Step<'_>) -> String {
 /// The nearest thing that would have kept a finding of this rule from being made.
 pub(super) fn prevented_by(rule: Rule) -> &'static str {
     match rule.kind {
+        Kind::Repeat if rule.name == "standstill" => {
+            "a step that has not been there before, or another answer to one"
+        }
         Kind::Repeat => "another result, or a successful change to something the call reads",
         Kind::FailingRepeat => "another error, a success, or a successful change to something the call reads",
         Kind::Cycle => "another call or another result inside the cycle, or new words from the user",

@@ -35,7 +35,7 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
         occurrences(texts(), now, learned, |print| Sight::same_if(speaks_alike(window, print, now, 0.6)));
     let canned = occurrences(texts(), now, learned, |print| Sight::same_if(gets_the_same_reply(print, now)));
     let prompted = occurrences(texts(), now, learned, |print| Sight::same_if(answers_the_same(print, now)));
-    let prompted_by = if window.is_refused() { REFUSED } else { CANNED };
+    let prompted_by = if window.is_refused(now) { REFUSED } else { CANNED };
     let identity = || Fingerprint::of_bytes(b"monologue", &now.speaker.to_le_bytes());
     let sightings = [
         SAME.sight(identity, now, same),
@@ -54,7 +54,7 @@ pub(super) fn monologue(window: &Window, now: &Print) -> Option<Sighting> {
 fn hears_news(window: &Window, now: &Print) -> bool {
     let said = window.earlier(now).take(REACH).take_while(|print| print.speaker != now.speaker);
     said.clone().any(|print| {
-        let before = window.earlier(now).take(REACH).filter(|other| other.index < print.index);
+        let before = window.earlier(now).take(REACH).filter(|other| other.round < print.round);
         let likes = |other: &Print| {
             other.call == print.call || window.vocabulary.likeness(&other.words, &print.words) >= 0.5
         };

@@ -5,7 +5,7 @@
 //! run: so what is inferred is told at once, and refused only when it has gone on twice as long as it took to be told.
 
 /// Rules that infer, and from how many occurrences on they are as sure as the others.
-const INFERRED: [(&str, usize); 9] = [
+const INFERRED: [(&str, usize); 10] = [
     // The questions are alike.
     ("same_question", 8),
     ("same_change", 8),
@@ -19,6 +19,8 @@ const INFERRED: [(&str, usize); 9] = [
     ("put_aside", 8),
     ("aside_row", 10),
     ("all_aside", 10),
+    // What was done in between may have changed something that nobody has looked at.
+    ("standstill", 16),
 ];
 
 /// Whether so many occurrences that this rule saw are enough to refuse the next one.

@@ -4,6 +4,7 @@ use crate::args::numbers;
 use crate::config::Effect;
 use crate::effect::{CallFacts, steps_on};
 use crate::fingerprint::{Fingerprint, with_call};
+use crate::harness::is_of_a_harness;
 use crate::outcome::{Outcome, TERSE};
 use crate::redundancy::label::Label;
 use crate::redundancy::rules::{Rules, what_counts};
@@ -47,6 +48,8 @@ pub(super) struct Print {
     pub(super) again: bool,
     /// It had not been asked before, and was answered.
     pub(super) news: bool,
+    /// It had been asked before, and answered in the same way.
+    pub(super) old: bool,
     /// It brought back a content that had stood there before.
     pub(super) returned: bool,
     /// It is a text of a monologue that was found to be a loop.
@@ -90,6 +93,7 @@ saved!(Print {
     carries_code,
     again,
     news,
+    old,
     returned,
     talks,
     narrates,
@@ -143,25 +147,6 @@ fn is_an_error(text: &str) -> bool {
     error.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error")) && Outcome::of(first).failed()
 }
 
-/// Whether all of it stands in a tag by which harnesses mark their own words: `<environment_details>`,
-/// `<system-reminder>`.
-fn is_of_a_harness(text: &str) -> bool {
-    let Some((tag, rest)) = text.strip_prefix('<').and_then(|text| text.split_once('>')) else {
-        return false;
-    };
-    let is_name = tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    let closes = || {
-        rest.strip_suffix('>')
-            .and_then(|rest| rest.strip_suffix(tag))
-            .is_some_and(|rest| rest.ends_with("</"))
-    };
-    let tag_says = |word: &str| tag.split(['_', '-']).any(|part| part.eq_ignore_ascii_case(word));
-    is_name && HARNESS.iter().any(|word| tag_says(word)) && closes()
-}
-
-/// Words in the names of such tags.
-const HARNESS: &[&str] = &["environment", "env", "reminder", "system", "status", "budget", "usage", "time"];
-
 impl Print {
     /// The print of a step, and its words.
     pub(super) fn of(step: &Step<'_>, outcome: Outcome, rules: &Rules) -> (Self, Words) {
@@ -184,6 +169,7 @@ impl Print {
             carries_code: false,
             again: false,
             news: false,
+            old: false,
             returned: false,
             talks: false,
             narrates: false,
@@ -207,9 +193,10 @@ impl Print {
                 words = Words::of_args(canonical);
                 print.numbers = numbers(canonical);
                 print.does = CallFacts::read(tool, canonical, profile.and_then(|profile| profile.effect));
-                // What was sent to the background on purpose does not hang.
+                // What was sent to the background on purpose does not hang, and who looks at what runs there starts nothing.
                 let facts = &mut print.outcome.facts;
-                facts.put_aside = facts.put_aside && !has(canonical, b"\"run_in_background\":true");
+                facts.put_aside =
+                    facts.put_aside && !has(canonical, b"\"run_in_background\":true") && !print.does.follows;
                 // Addresses tell where a debugger stands.
                 if print.does.moves && steps_on(canonical) {
                     let said = step.result.unwrap_or_default().as_bytes();

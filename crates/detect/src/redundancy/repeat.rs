@@ -84,7 +84,7 @@ fn leaves_the_same(window: &Window, now: &Print) -> bool {
 
 /// Whether a call does something and tells no more than that: a click, a key, a motor. What it brought about is seen by
 /// looking.
-fn is_bare_action(window: &Window, now: &Print) -> bool {
+pub(super) fn is_bare_action(window: &Window, now: &Print) -> bool {
     let facts = now.outcome.facts;
     let may_act = !matches!(now.does.effect, Some(Effect::Read | Effect::Poll));
     may_act && facts.brief && !facts.failed && !now.does.command && !leaves_the_same(window, now)

@@ -58,7 +58,7 @@ impl Rules {
             let normaliser = own.then(|| Normaliser::compile(&profile.ignore_result).ok()).flatten();
             (tools.clone(), Compiled { profile: profile.clone(), normaliser })
         };
-        let version = concat!(env!("CARGO_PKG_VERSION"), "/4");
+        let version = concat!(env!("CARGO_PKG_VERSION"), "/5");
         Arc::new(Self {
             mark: hash_bytes(format!("{version} {config:?}").as_bytes()),
             window: config.window() as usize,

@@ -7,6 +7,9 @@ use crate::redundancy::print::{Form, Print};
 use crate::redundancy::vocabulary::Vocabulary;
 use crate::saved::saved;
 
+/// So many steps more than it should hold are held until their round is over.
+const BESIDE: usize = 8;
+
 /// A bounded window of prints.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Window {
@@ -22,13 +25,23 @@ pub(super) struct Window {
 saved!(Window { prints, vocabulary, fresh_from, asked_again });
 
 impl Window {
+    /// Adds a step. What it is too many for goes when its round is over, so that steps side by side are compared with the
+    /// same ones, whichever comes first.
     pub(super) fn push(&mut self, print: Print, capacity: usize) {
-        if self.prints.len() >= capacity
+        self.forget_beyond(capacity + BESIDE);
+        if self.prints.len() == self.prints.capacity() && self.prints.len() >= capacity {
+            self.prints.reserve_exact(1 + BESIDE);
+        }
+        self.prints.push_back(print);
+    }
+
+    /// Forgets the oldest steps, as far as there are more than these.
+    pub(super) fn forget_beyond(&mut self, capacity: usize) {
+        while self.prints.len() > capacity
             && let Some(oldest) = self.prints.pop_front()
         {
             self.vocabulary.release(&oldest.words);
         }
-        self.prints.push_back(print);
     }
 
     /// Steps from newest to oldest.
@@ -84,22 +97,27 @@ impl Window {
             .any(|print| print.form == Form::Outside)
     }
 
-    /// What the newest step says to a speaker, as a hash: the words of a user or of another agent. 0 when it says nothing,
-    /// or no more than a word or two. A person who lets a writer go on says the same each time and gets something new
+    /// What the last step says to the speaker of `now`, as a hash: the words of a user or of another agent. 0 when it says
+    /// nothing, or no more than a word or two. A person who lets a writer go on says the same each time and gets something new
     /// each time, so the words of a user count only where tools are used, or where they are an error that a harness reports.
-    pub(super) fn says_to(&self, speaker: u64) -> u64 {
+    pub(super) fn says_to(&self, now: &Print) -> u64 {
         let uses_tools = || self.prints.iter().any(|print| print.form == Form::Call);
         let is_said = |last: &&Print| match last.form {
             Form::Outside => !last.terse && (last.outcome.facts.failed || uses_tools()),
-            Form::Text => !last.terse && last.speaker != speaker,
+            Form::Text => !last.terse && last.speaker != now.speaker,
             Form::Call | Form::Compaction => false,
         };
-        self.newest_first().next().filter(is_said).map_or(0, |last| last.call.short() as u64 | 1)
+        self.last_before(now).filter(is_said).map_or(0, |last| last.call.short() as u64 | 1)
     }
 
-    /// Whether the newest step is words from outside that read as an error.
-    pub(super) fn is_refused(&self) -> bool {
-        self.newest_first().next().is_some_and(|last| last.form == Form::Outside && last.outcome.facts.failed)
+    /// Whether the last step before `now` is words from outside that read as an error.
+    pub(super) fn is_refused(&self, now: &Print) -> bool {
+        self.last_before(now).is_some_and(|last| last.form == Form::Outside && last.outcome.facts.failed)
+    }
+
+    /// The last step before the round of `now`, whoever made it.
+    fn last_before(&self, now: &Print) -> Option<&Print> {
+        self.newest_first().find(|print| print.round != now.round)
     }
 
     /// Whether a text was answered in these very words before.
@@ -125,9 +143,17 @@ impl Window {
         self.prints.iter().any(|print| print.round != now.round && print.equals(now))
     }
 
+    /// Whether several other calls of the same tool were answered in the same words.
+    pub(super) fn has_given_this_to_others(&self, now: &Print) -> bool {
+        let is_other = |print: &&Print| print.tool == now.tool && print.call != now.call;
+        let alike =
+            || self.prints.iter().filter(is_other).filter(|print| print.outcome.answers_as(&now.outcome));
+        alike().next().is_some_and(|first| alike().any(|print| print.call != first.call))
+    }
+
     /// Whether a step asked what had been asked before, and was told something new.
     pub(super) fn shows_a_change(&self, look: &Print) -> bool {
-        let before = || self.prints.iter().take_while(|print| print.index < look.index);
+        let before = || self.prints.iter().take_while(|print| print.round < look.round);
         look.again
             && look.outcome.result != 0
             && !look.outcome.facts.failed
@@ -138,7 +164,7 @@ impl Window {
     /// Whether a step asked what had been asked before, and was not told the same as the last time: what is watched
     /// moves, and waiting for it is worth the while.
     pub(super) fn shows_a_move(&self, look: &Print) -> bool {
-        let asked = || self.newest_first().find(|print| print.index < look.index && print.call == look.call);
+        let asked = || self.newest_first().find(|print| print.round < look.round && print.call == look.call);
         look.again
             && !look.is_write()
             && look.outcome.result != 0
@@ -153,9 +179,9 @@ impl Window {
         round.any(|print| print.form == Form::Call)
     }
 
-    /// Whether these are the last steps, newest first.
-    pub(super) fn ends_with(&self, newest_first: &[&Print]) -> bool {
-        self.sequence().zip(newest_first).all(|(a, b)| a.index == b.index)
+    /// Whether these are the last steps before the round of `now`, newest first.
+    pub(super) fn ends_with(&self, newest_first: &[&Print], now: &Print) -> bool {
+        self.earlier(now).zip(newest_first).all(|(a, b)| a.index == b.index)
     }
 
     /// Reads the outcome of a step again, by what is known now.
@@ -195,6 +221,11 @@ impl Window {
                 (print.call, print.outcome.result, print.outcome.class, print.outcome.facts.failed)
             });
         }
+    }
+
+    /// The index behind the newest step, in a round that is under way.
+    pub(super) fn end(&self) -> usize {
+        self.prints.back().map_or(0, |print| print.index + 1)
     }
 
     /// The newest steps of the agent as a sequence, newest first, as far as no new words came between.

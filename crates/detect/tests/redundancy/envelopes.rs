@@ -176,3 +176,32 @@ fn records_that_differ_in_their_names_are_different() {
     let run: Vec<Line> = names.iter().enumerate().map(|(at, name)| find(name, at)).collect();
     assert_eq!(findings(&run), []);
 }
+
+#[test]
+fn what_a_harness_tells_in_a_tag_of_its_own_is_no_answer() {
+    // From the very first call on: there is nothing to learn its form from.
+    let table = |at: usize, result: &str| {
+        format!(
+            "{result}\n\n<environment_details>\n# Context\n{} tokens used\n</environment_details>",
+            12_000 + 731 * at
+        )
+    };
+    let reminder = |at: usize, result: &str| match at % 2 {
+        0 => format!("{result}\n\n<system-reminder>\nThe list of tasks is empty.\n</system-reminder>\n"),
+        _ => result.to_owned(),
+    };
+    assert_eq!(loops(&framed(&stuck(), table)), [Kind::Repeat]);
+    assert_eq!(loops(&framed(&stuck(), reminder)), [Kind::Repeat]);
+    let state = |at: usize, result: &str| format!("{result}\n<status>HP: {}</status>", 30 - at);
+    assert_eq!(loops(&framed(&stuck(), state)), [], "what a world tells in tags is news");
+}
+
+#[test]
+fn a_file_that_changes_is_news_whatever_the_harness_reminds_of() {
+    let reminder = |_: usize, result: &str| {
+        format!("{result}\n<system-reminder>\nThe file was changed by a linter.\n</system-reminder>")
+    };
+    let look = |words: &str| call("read_file", r#"{"path":"notes.md"}"#, words);
+    let run = ["one", "two", "three", "four"].map(look);
+    assert_eq!(loops(&framed(&run, reminder)), []);
+}

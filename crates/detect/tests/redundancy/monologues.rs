@@ -149,3 +149,22 @@ fn an_error_that_a_harness_reports_is_answered_in_vain_at_the_third() {
     let goes_on = told("Please write the next chapter of it for me.");
     assert_eq!(verdict(&goes_on), None, "a writer who is told to go on writes something new");
 }
+
+#[test]
+fn near_equal_words_in_a_script_without_spaces_are_near_equal() {
+    let run = [
+        "好的，我现在就去修改登录页面的代码，请稍等。",
+        "好的，我现在就来修改登录页面的代码，请稍等。",
+        "好的，我马上就去修改登录页面的代码，请稍等。",
+        "好的，我现在就去修改登录页面的代码，请稍候。",
+    ]
+    .map(says);
+    assert_eq!(loops(&run), [Kind::Monologue]);
+    let work = [
+        "首先看看项目里有哪些文件。",
+        "测试失败了，原因是端口被占用。",
+        "换一个端口以后服务就能启动。",
+        "最后更新说明文档并提交。",
+    ];
+    assert_eq!(loops(&work.map(says)), []);
+}

@@ -471,3 +471,54 @@ fn what_hangs_after_two_looks_that_never_answered_is_none_of_the_commands() {
     assert_eq!(certain(&[first.clone(), second.clone(), mended, third.clone()]), [], "who has mended it");
     assert_eq!(certain(&[first, second, log.clone(), log, third]), [], "who looks around first");
 }
+
+#[test]
+fn a_command_that_is_left_running_is_put_aside_each_time() {
+    // The harness tells whom to ask about it, by a name that is drawn anew; to start it once more asks nobody.
+    let left = |name: &str, pid: usize| {
+        let answer = format!(
+            "Command still running (session {name}, pid {pid}). Use process (list/poll/log) for follow-up."
+        );
+        call("exec", r#"{"command":"npm run report"}"#, &answer)
+    };
+    let names = ["calm-otter", "brisk-shoal", "mild-cedar", "pale-comet"];
+    let run: Vec<_> = names.iter().zip(400..).map(|(name, pid)| left(name, pid)).collect();
+    assert_eq!(loops(&run), [Kind::Churn]);
+}
+
+#[test]
+fn who_asks_about_what_was_left_running_starts_nothing() {
+    let running = "Process running with session ID 7\nOutput:\n";
+    let start = call("exec_command", r#"{"cmd":"npm run report"}"#, running);
+    let ask = |said: &str| call("write_stdin", &format!("{{\"chars\":{said:?},\"session_id\":7}}"), running);
+    let asks = [vec![start.clone()], vec![ask(""); 6]].concat();
+    assert_eq!(loops(&asks), []);
+    // Answers to a program that goes on are no starts, either.
+    let answer = |n: usize| {
+        call("write_stdin", r#"{"chars":"n\n","session_id":7}"#, &format!("{running}> item {n} of the list"))
+    };
+    let answers = [vec![start], (0..6).map(answer).collect()].concat();
+    assert_eq!(loops(&answers), []);
+}
+
+#[test]
+fn commands_that_answer_when_they_are_asked_about_do_not_hang() {
+    // A harness that leaves everything running that takes a while, and an agent that asks until it is over.
+    let parts = ["parse", "print", "check", "merge", "split", "count"];
+    let run = |ends: bool| -> Vec<_> {
+        let start = |part: &str, at: usize| {
+            let left = format!("Process running with session ID {at}\nOutput:\n");
+            call("exec_command", &format!("{{\"cmd\":\"cargo test -p loops --test {part}\"}}"), &left)
+        };
+        let ask = |part: &str, at: usize| {
+            let over = format!("Process exited with code 0\nOutput:\n{part}: 7 passed");
+            let left = format!("Process running with session ID {at}\nOutput:\n");
+            let args = format!("{{\"chars\":\"\",\"session_id\":{at}}}");
+            call("write_stdin", &args, if ends { &over } else { &left })
+        };
+        let pair = |(part, at): (&&str, usize)| [start(part, at), ask(part, at)];
+        parts.iter().zip(7..).flat_map(pair).collect()
+    };
+    assert_eq!(loops(&run(true)), []);
+    assert_eq!(loops(&run(false)), [Kind::Churn], "none of them answers");
+}

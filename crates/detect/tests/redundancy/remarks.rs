@@ -18,10 +18,28 @@ fn the_same_call_with_other_words_about_it_is_the_same() {
         let run: Vec<Line> = (0..3).map(|at| explained("bash", command, field, at, "nothing")).collect();
         assert_eq!(loops(&run), [Kind::Repeat], "{field}");
     }
+    let list = r#""relative_workspace_path":"src""#;
+    let run: Vec<Line> =
+        (0..3).map(|at| explained("list_dir", list, "explanation", at, "a.rs b.rs")).collect();
+    assert_eq!(loops(&run), [Kind::Repeat], "a folder is what is asked for");
     let click = r#""ref":"e12""#;
     let run: Vec<Line> =
         (0..6).map(|at| explained("browser_click", click, "element", at, "page unchanged")).collect();
     assert!(!loops(&run).is_empty(), "a name for what is clicked");
+}
+
+#[test]
+fn how_long_a_command_may_take_makes_it_no_other() {
+    let run = |tool: &str, what: &str, answer: fn(usize) -> String| -> Vec<Line> {
+        let args =
+            |at: usize| format!("{{{what},\"timeout_ms\":{},\"max_output_tokens\":{}}}", 1000 * at, 500 * at);
+        (1..4).map(|at| call(tool, &args(at), &answer(at))).collect()
+    };
+    let same = |_: usize| "nothing".to_owned();
+    assert_eq!(loops(&run("exec_command", r#""cmd":"cat notes.txt""#, same)), [Kind::Repeat]);
+    let more = |at: usize| "one more line of it\n".repeat(at);
+    assert_eq!(loops(&run("exec_command", r#""cmd":"cat notes.txt""#, more)), [], "it shows more each time");
+    assert_eq!(loops(&run("set_alarm", r#""name":"tea""#, |at| format!("at {at}"))), []);
 }
 
 #[test]
