@@ -103,13 +103,27 @@ impl Redundancy {
     /// [`end_round`](Self::end_round) says so); a step without a round is one of its own. A round number that was seen
     /// before rolls back to it, since the provider plays it again.
     pub fn observe(&mut self, step: &Step<'_>) -> Vec<Finding> {
+        self.observe_and_tell(step).0
+    }
+
+    /// [`observe`](Self::observe), and what was read of the step's result, for whoever would have to read it again.
+    ///
+    /// ```
+    /// use loopbreaker::{Redundancy, RedundancyConfig, Step};
+    ///
+    /// let mut detector = Redundancy::new(&RedundancyConfig::default());
+    /// let step = Step::call("cat", r#"{"path":"a"}"#).answered("Error: no such file or directory", None);
+    /// let (_, outcome) = detector.observe_and_tell(&step);
+    /// assert!(outcome.failed());
+    /// ```
+    pub fn observe_and_tell(&mut self, step: &Step<'_>) -> (Vec<Finding>, Outcome) {
         // All of a round is read by what the rounds before it have taught.
         if !self.goes_on(step) {
             self.frame.learn(&mut self.window, self.next);
         }
         let mut edges = Edges::default();
         let outcome = self.read_with_edges(step, &mut edges);
-        self.take_in(step, outcome, &edges)
+        (self.take_in(step, outcome, &edges), outcome)
     }
 
     /// Reads a step's result: the part of the work that grows with its length, which may be done elsewhere.

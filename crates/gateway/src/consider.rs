@@ -55,6 +55,7 @@ pub(crate) struct Looked<'r> {
 }
 
 /// What is known and thought of a request.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which may hold or not")]
 pub(crate) struct Case<'s> {
     pub(crate) tenant: Tenant,
     pub(crate) agent: Arc<str>,
@@ -83,6 +84,8 @@ pub(crate) struct Case<'s> {
     pub(crate) inspection: Option<Inspection>,
     /// The place in the transcript of what the answer will add.
     pub(crate) position: usize,
+    /// Whether the transcript shows a loop anywhere, over by now or not.
+    pub(crate) has_looped: bool,
     /// Steps that were not known before, where they are written down.
     pub(crate) heard: Vec<Heard>,
     /// What is new, where it is compared with what was said before.
@@ -179,7 +182,8 @@ impl Case<'_> {
             },
         };
         let findings = std::mem::take(&mut verdict.findings);
-        journal.tell(Entry::Judged(who, Judged { findings, verdict: Some(thought) }));
+        let judged = Judged { has_looped: self.has_looped, findings, verdict: Some(thought) };
+        journal.tell(Entry::Judged(who, judged));
     }
 
     /// What is told of the request, as far as it is known before it is sent.
@@ -279,6 +283,7 @@ fn read<'s>(shared: &Shared, settings: &'s Settings, looked: &Looked<'_>) -> Box
         degraded: Degraded::default(),
         inspection: None,
         position: 0,
+        has_looped: false,
         heard: Vec::new(),
         delta: Delta::default(),
         check: None,

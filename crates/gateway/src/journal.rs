@@ -16,7 +16,7 @@ use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::thread::Thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use loopbreaker::{Action, Role, Status, Step};
+use loopbreaker::{Action, Outcome, Role, Status, Step};
 use loopbreaker_dialect::{Answer, Dialect};
 use loopbreaker_observatory::{Observatory, after_you, hurry};
 use loopbreaker_record::TraceId;
@@ -85,11 +85,15 @@ pub(crate) struct Heard {
     pub(crate) args: Option<Box<str>>,
     pub(crate) result: Option<Box<str>>,
     pub(crate) status: Option<Status>,
+    /// Whether the result says that the call failed; all of it was read, and not only what is kept here.
+    pub(crate) failed: bool,
 }
 
 /// What was thought of a request.
 #[derive(Debug)]
 pub(crate) struct Judged {
+    /// Whether its session was in a loop at any time.
+    pub(crate) has_looped: bool,
     pub(crate) findings: Vec<Value>,
     /// `None` for what was found in an answer, when the verdict was long told.
     pub(crate) verdict: Option<Thought>,
@@ -128,7 +132,7 @@ pub(crate) struct Refused {
 impl Journal {
     /// Entries that may wait: twice as many as are taken at a time. Each holds at most a few texts of
     /// [`Heard::MAX_TEXT`] bytes.
-    const MAX_WAITING: usize = 8_192;
+    const MAX_WAITING: usize = 16_384;
 
     /// Starts the clerk.
     pub(crate) fn open(observatory: Arc<Observatory>) -> io::Result<Self> {
@@ -153,9 +157,10 @@ impl Journal {
     /// Entries are written down together where they come one by one: each page costs the store one commit. Nobody waits
     /// for them, and whoever asks for them has them written down at once.
     const PAGE: Duration = Duration::from_millis(200);
-    const MAX_ON_A_PAGE: usize = 4_096;
-    /// So many are a page before its time.
-    const A_PAGE: usize = 1_024;
+    const MAX_ON_A_PAGE: usize = 8_192;
+    /// So many are a page before its time: some two thousand requests. A session that sends several of them is written
+    /// once.
+    const A_PAGE: usize = 6_144;
 
     /// What is written down next; `None` when nothing will come any more.
     fn next_page(entries: &mpsc::Receiver<Entry>, waiting: &AtomicUsize) -> Option<Vec<Entry>> {
@@ -246,8 +251,8 @@ impl Heard {
     /// More steps of one request are not kept; the oldest of a long transcript are left out.
     pub(crate) const MAX_STEPS: usize = 256;
 
-    /// A step in words of its own.
-    pub(crate) fn of(position: usize, step: &Step<'_>) -> Self {
+    /// A step in words of its own, whose result was read already.
+    pub(crate) fn of(position: usize, step: &Step<'_>, outcome: &Outcome) -> Self {
         let kept = |text: Option<&str>| text.map(|text| start_of(text, Self::MAX_TEXT).into());
         Self {
             position,
@@ -258,6 +263,7 @@ impl Heard {
             args: step.args.map(input),
             result: kept(step.result),
             status: step.status,
+            failed: outcome.failed(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use loopbreaker::{Finding, Ladder, Redundancy, RedundancyRules, Saved, Severity, Step, Strikes};
+use loopbreaker::{Finding, Ladder, Outcome, Redundancy, RedundancyRules, Saved, Severity, Step, Strikes};
 use loopbreaker_dialect::{Answer, Call, Conversation, Event, Message, Ran, Speaker};
 
 use crate::reminders::hash_of_words;
@@ -21,8 +21,8 @@ impl Ruled {
     }
 }
 
-/// Hears of each step of a transcript that was not known before, and its place in it.
-pub(crate) type Tell<'t> = dyn FnMut(usize, &Step<'_>) + 't;
+/// Hears of each step of a transcript that was not known before, its place in it, and what its result says of itself.
+pub(crate) type Tell<'t> = dyn FnMut(usize, &Step<'_>, &Outcome) + 't;
 
 /// What stands behind the newest result of a request.
 #[derive(Debug, Default)]
@@ -52,6 +52,8 @@ pub(crate) struct LoopState {
     /// The first round that the message which is read now may begin.
     next: u64,
     rulings: Vec<Ruled>,
+    /// Whether it was ever in a loop.
+    has_looped: bool,
     /// What an answer said and called, for a client that will not send it again.
     said: String,
     open: Vec<Call>,
@@ -72,6 +74,7 @@ impl LoopState {
             rounds: 0..0,
             next: 0,
             rulings: Vec::new(),
+            has_looped: false,
             said: String::new(),
             open: Vec::new(),
             ran: Vec::new(),
@@ -189,6 +192,7 @@ impl LoopState {
             rounds: _,
             next: _,
             rulings,
+            has_looped: _,
             said,
             open,
             ran,
@@ -221,17 +225,22 @@ impl LoopState {
 
     /// What was saved; `None` when it was seen with other rules.
     pub(crate) fn load(from: &mut &[u8], rules: &RedundancyRules) -> Option<Self> {
+        let (detector, strikes) = (rules.load(from)?, Saved::load(from)?);
+        let (round, newest) = (Saved::load(from)?, Saved::load(from)?);
+        let rulings: Vec<Ruled> = Vec::<(Finding, u32)>::load(from)?
+            .into_iter()
+            .map(|(finding, strikes)| Ruled { finding, strikes })
+            .collect();
         Some(Self {
-            detector: rules.load(from)?,
-            strikes: Saved::load(from)?,
-            round: Saved::load(from)?,
-            newest: Saved::load(from)?,
+            detector,
+            strikes,
+            round,
+            newest,
             rounds: 0..0,
             next: 0,
-            rulings: Vec::<(Finding, u32)>::load(from)?
-                .into_iter()
-                .map(|(finding, strikes)| Ruled { finding, strikes })
-                .collect(),
+            // Where that loop is over and goes on later, it is found again.
+            has_looped: rulings.iter().any(Ruled::is_loop),
+            rulings,
             said: Saved::load(from)?,
             open: Vec::<(String, (String, String))>::load(from)?
                 .into_iter()
@@ -248,6 +257,11 @@ impl LoopState {
     /// What is certain about the newest round.
     pub(crate) fn rulings(&self) -> &[Ruled] {
         &self.rulings
+    }
+
+    /// Whether it was in a loop at any time, as far as this process has seen it.
+    pub(crate) const fn has_looped(&self) -> bool {
+        self.has_looped
     }
 
     /// How many steps there are: the place of the next one.
@@ -275,7 +289,6 @@ impl LoopState {
 
     fn observe(&mut self, step: &Step<'_>, tell: &mut Tell<'_>) {
         let index = self.detector.steps();
-        tell(index, step);
         let first = step.round.map(|round| match round {
             _ if round >= self.next => self.next,
             _ if self.rounds.contains(&round) => self.rounds.start,
@@ -284,12 +297,14 @@ impl LoopState {
         if first.is_some() && first != self.newest.0 {
             self.newest = (first, index);
         }
-        let findings = self.detector.observe(step);
+        let (findings, outcome) = self.detector.observe_and_tell(step);
+        tell(index, step, &outcome);
         self.rule(findings);
     }
 
     fn rule(&mut self, findings: Vec<Finding>) {
         for finding in findings {
+            self.has_looped |= finding.severity == Severity::Loop;
             let ruling = self.strikes.rule(&finding, &Ladder::default());
             let newest = self.newest.1;
             self.rulings.retain(|ruled| ruled.finding.step >= newest);

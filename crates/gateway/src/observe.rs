@@ -59,6 +59,7 @@ impl Observing {
             (options.max_age, options.max_bytes) = (config.log.max_age, config.log.max_bytes);
             (options.keep_prompts, options.pause_timeout) = (config.log.keep_prompts, config.pause.timeout);
             options.detectors = config.detectors.clone();
+            options.traffic_is_judged = true;
             options
         });
         let problem = Mutex::new("the store is still being opened".to_owned());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loopbreaker::Step;
+use loopbreaker::{Outcome, Step};
 use loopbreaker_dialect::Facts;
 use loopbreaker_embed::Delta;
 use loopbreaker_telemetry::Part;
@@ -50,13 +50,13 @@ pub(crate) fn read_body(
     };
     (case.heard, case.delta) = (Vec::new(), Delta::default());
     let (heard, delta, is_kept) = (&mut case.heard, &mut case.delta, shared.journal().is_some());
-    let mut tell = |position: usize, step: &Step<'_>| {
+    let mut tell = |position: usize, step: &Step<'_>, outcome: &Outcome| {
         if is_kept {
             // Of a long transcript that is read for the first time, the newest steps are kept.
             if heard.len() >= Heard::MAX_STEPS {
                 heard.drain(..Heard::MAX_STEPS / 2);
             }
-            heard.push(Heard::of(position, step));
+            heard.push(Heard::of(position, step, outcome));
         }
         if settings.compares {
             delta.take(step);
@@ -70,6 +70,7 @@ pub(crate) fn read_body(
             case.tip = inspection.transcript.tip;
             case.anchor = inspection.transcript.anchor.unwrap_or(case.tip);
             case.position = inspection.transcript.loops.steps();
+            case.has_looped = inspection.transcript.loops.has_looped();
             case.inspection = Some(inspection);
         }
         Some(Err(_)) => case.degraded.insert(Part::Body),

@@ -128,7 +128,9 @@ impl Settling {
             who.at = SystemTime::now();
             if chanted.is_some() {
                 let findings = chants_of(&self.record.findings, is_cut);
-                self.shared.tell(|| Entry::Judged(who.clone(), Judged { findings, verdict: None }));
+                self.shared.tell(|| {
+                    Entry::Judged(who.clone(), Judged { has_looped: true, findings, verdict: None })
+                });
             }
             let answered = Answered {
                 position: self.position,

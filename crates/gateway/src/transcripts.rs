@@ -443,7 +443,7 @@ mod tests {
         let mut whole = *transcript(7);
         whole.anchor = Some(5);
         whole.loops = LoopState::new(rules);
-        whole.loops.hear(&messages, &mut Tail::default(), &mut |_, _| ());
+        whole.loops.hear(&messages, &mut Tail::default(), &mut |_, _, _| ());
         let call = Call { id: "c".to_owned(), tool: "bash".to_owned(), args: "{}".to_owned() };
         let ran = vec![Ran { tool: "fetch".into(), result: Some("a page".into()), ..Ran::default() }];
         whole.loops.keep_answer(Answer {

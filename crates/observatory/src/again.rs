@@ -36,6 +36,6 @@ impl Scribe<'_> {
         let session_id = self.live(known.session)?.row.name.clone();
         let control = self.control_for(known.session, is_terminal)?;
         let log = written(kept.log)?;
-        Ok(Accepted { session_id, duplicate: true, severity: known.level.clone(), log, control })
+        Ok(Accepted { session_id, duplicate: true, severity: known.level.to_owned(), log, control })
     }
 }

@@ -8,7 +8,7 @@ use loopbreaker_record::TraceId;
 use serde_json::json;
 
 use crate::error::Stored;
-use crate::events::{Draft, Event, Topic, body};
+use crate::events::{Draft, Event, Said, Topic};
 use crate::graph::ORPHAN_AFTER;
 use crate::hitl::Order;
 use crate::observatory::Shared;
@@ -119,7 +119,7 @@ impl Scribe<'_> {
             topic: Topic::Health,
             kind: "health",
             tenant: None,
-            body: body(&said),
+            body: Said::now(&said),
             order: None,
         });
     }

@@ -3,6 +3,11 @@
 use loopbreaker::{Finding, Severity};
 use serde::{Deserialize, Serialize};
 
+/// The level of this name, as all of them are written.
+pub(crate) fn level_named(name: &str) -> &'static str {
+    ["warning", "loop"].into_iter().find(|level| *level == name).unwrap_or("normal")
+}
+
 /// The loop that a session is in, by what was found with its last calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

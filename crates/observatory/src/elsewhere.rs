@@ -66,7 +66,7 @@ impl Observatory {
             return;
         }
         let (tenant, session_id) = (tenant.to_owned(), session_id.to_owned());
-        self.hand_over(1, true, move |scribe| {
+        self.hand_over_one(true, move |scribe| {
             let found = scribe.store.sessions_named(&session_id, Some(&tenant))?.into_iter().next();
             if let Some(session) = found
                 && scribe.has_told(session.id, &order, anchor)?

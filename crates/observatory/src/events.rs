@@ -1,9 +1,12 @@
 //! What happens, told live: a bounded ring that any number of listeners read at their own pace.
 
+mod said;
+
+pub(crate) use said::Said;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -70,19 +73,20 @@ pub struct Event {
     pub kind: &'static str,
     /// Whose it is; `None` for what concerns everybody.
     pub tenant: Option<Arc<str>>,
-    /// What there is to say, as JSON: most events are read by nobody.
-    pub(crate) body: Box<str>,
+    /// What there is to say, as JSON.
+    pub(crate) body: Said,
 }
 
 impl Event {
     /// What there is to say.
     pub fn body(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_default()
+        serde_json::from_str(&self.body.text()).unwrap_or_default()
     }
 
     /// The event as one message of a stream of server-sent events.
     pub fn to_sse(&self) -> String {
-        let Self { seq, kind, body, .. } = self;
+        let Self { seq, kind, .. } = self;
+        let body = self.body.text();
         let tenant = Value::from(self.tenant.as_deref());
         let topic = self.topic.as_str();
         format!(
@@ -91,19 +95,13 @@ impl Event {
     }
 }
 
-/// What an event says, as it is kept.
-pub(crate) fn body(said: &impl Serialize) -> Box<str> {
-    // Text keys and finite numbers can always be written.
-    serde_json::to_string(said).unwrap_or_default().into()
-}
-
 /// An event that has no place in the order yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     pub(crate) topic: Topic,
     pub(crate) kind: &'static str,
     pub(crate) tenant: Option<Arc<str>>,
-    pub(crate) body: Box<str>,
+    pub(crate) body: Said,
     /// The order that it tells of.
     pub(crate) order: Option<OrderGiven>,
 }
@@ -317,7 +315,7 @@ mod tests {
     use super::{Draft, Events, Topic};
 
     fn draft(topic: Topic) -> Draft {
-        Draft { topic, kind: "finding", tenant: None, body: "{}".into(), order: None }
+        Draft { topic, kind: "finding", tenant: None, body: "{}".to_owned().into(), order: None }
     }
 
     fn ring(capacity: usize) -> Arc<Events> {

@@ -1,10 +1,16 @@
 //! The causal graph of a session: who led to what.
 
 use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::Arc;
 
-use loopbreaker_record::TraceId;
+use loopbreaker_record::{DecisionLog, TraceId};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::events::{Draft, Said, Topic};
+use crate::store::{KnownStep, NewStep};
+use crate::writer::Scribe;
 
 /// How long a step waits for its parent before it hangs under the root.
 pub(crate) const ORPHAN_AFTER: i64 = 30_000;
@@ -45,24 +51,24 @@ impl Node {
 
 /// An event about what is new in a graph.
 #[derive(Debug, Serialize)]
-pub(crate) struct Grown<'a, N> {
+pub(crate) struct Grown<N> {
     pub(crate) event_type: &'static str,
-    pub(crate) session_id: &'a str,
+    pub(crate) session_id: Box<str>,
     pub(crate) node: N,
     pub(crate) edges: Vec<Edge>,
 }
 
 /// A step that is new in a graph.
 #[derive(Debug, Serialize)]
-pub(crate) struct NewNode<'a> {
+pub(crate) struct NewNode {
     pub(crate) trace_id: TraceId,
     pub(crate) parent_step_id: Option<TraceId>,
-    pub(crate) agent_id: &'a str,
-    pub(crate) intent: &'a str,
-    pub(crate) tool_call: &'a str,
-    pub(crate) status: &'a str,
+    pub(crate) agent_id: Box<str>,
+    pub(crate) intent: Box<str>,
+    pub(crate) tool_call: Box<str>,
+    pub(crate) status: &'static str,
     pub(crate) entropy_score: Option<f64>,
-    pub(crate) severity: &'a str,
+    pub(crate) severity: &'static str,
     pub(crate) step: u64,
     pub(crate) orphan: bool,
     pub(crate) count: u32,
@@ -70,11 +76,11 @@ pub(crate) struct NewNode<'a> {
 
 /// The result of a step has come.
 #[derive(Debug, Serialize)]
-pub(crate) struct DoneNode<'a> {
+pub(crate) struct DoneNode {
     pub(crate) trace_id: TraceId,
-    pub(crate) agent_id: &'a str,
-    pub(crate) status: &'a str,
-    pub(crate) severity: &'a str,
+    pub(crate) agent_id: Box<str>,
+    pub(crate) status: &'static str,
+    pub(crate) severity: &'static str,
     pub(crate) entropy_score: f64,
     pub(crate) completed: bool,
 }
@@ -85,6 +91,49 @@ pub(crate) struct Edge {
     pub(crate) from: TraceId,
     pub(crate) to: TraceId,
     pub(crate) count: u32,
+}
+
+impl Scribe<'_> {
+    /// Tells of a step that is new, and of what it hangs on.
+    pub(crate) fn tell_graph(
+        &mut self,
+        tenant: &Arc<str>,
+        session: &str,
+        log: &DecisionLog,
+        step: &NewStep<'_>,
+        children: &[KnownStep],
+    ) {
+        let above = step.parent.filter(|_| !step.waiting).map(|from| Edge { from, to: step.trace, count: 1 });
+        let below = children.iter().map(|child| Edge { from: step.trace, to: child.trace, count: 1 });
+        let node = NewNode {
+            trace_id: step.trace,
+            parent_step_id: step.parent,
+            agent_id: step.agent.into(),
+            intent: start_of(&log.cognition.intent, MAX_INTENT).into(),
+            tool_call: step.tool.into(),
+            status: step.status,
+            entropy_score: log.cognition.entropy_score,
+            severity: step.level,
+            step: step.number,
+            orphan: false,
+            count: 1,
+        };
+        let edges = above.into_iter().chain(below).collect();
+        self.tell_grown(tenant, session, node, edges);
+    }
+
+    /// Tells that the graph of a session is another by now.
+    pub(crate) fn tell_grown(
+        &mut self,
+        tenant: &Arc<str>,
+        session: &str,
+        node: impl Serialize + Debug + Send + Sync + 'static,
+        edges: Vec<Edge>,
+    ) {
+        let grown = Grown { event_type: "graph", session_id: session.into(), node, edges };
+        let (tenant, body) = (Some(Arc::clone(tenant)), Said::later(grown));
+        self.drafts.push(Draft { topic: Topic::Graph, kind: "graph", tenant, body, order: None });
+    }
 }
 
 /// Nodes and edges. A node's `count` is how many steps of the session do the same, so that repeats can be drawn as one.

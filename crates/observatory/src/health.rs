@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::error::StoreError;
-use crate::events::{Draft, Topic, body};
+use crate::events::{Draft, Said, Topic};
 use crate::observatory::{Observatory, Shared};
 
 /// How the store is doing.
@@ -77,7 +77,7 @@ impl Shared {
             "unwritten": self.health.unwritten(),
         });
         let draft =
-            Draft { topic: Topic::Health, kind: "health", tenant: None, body: body(&said), order: None };
+            Draft { topic: Topic::Health, kind: "health", tenant: None, body: Said::now(&said), order: None };
         if self.has_others {
             self.events.publish_unnumbered(draft);
         } else {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopbreaker::{Decision, Entropy, EntropyReading};
-use loopbreaker_record::{DecisionLog, Meta, Status, TraceId};
+use loopbreaker_record::{Action, DecisionLog, Meta, Status, TraceId};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -11,8 +11,7 @@ use serde_json::value::RawValue;
 use crate::again::is_same;
 use crate::concern::worse;
 use crate::error::{StoreError, Stored};
-use crate::events::{Draft, Topic, body};
-use crate::graph::{Edge, Grown, MAX_INTENT, NewNode, start_of};
+use crate::events::{Draft, Said, Topic};
 use crate::hitl::{self, HandedOutBy, Order};
 use crate::orders::Origin;
 use crate::redact::redacted;
@@ -159,7 +158,7 @@ impl Scribe<'_> {
         let control = self.control_for(id, is_last)?;
         let session_id = self.live(id)?.row.name.clone();
         let log = written(log)?;
-        Ok(Ok(Accepted { session_id, duplicate: false, severity, log, control }))
+        Ok(Ok(Accepted { session_id, duplicate: false, severity: severity.to_owned(), log, control }))
     }
 
     /// Finds the place of a step that is new; its session is made where there is none.
@@ -202,7 +201,7 @@ impl Scribe<'_> {
         log: DecisionLog,
         open: bool,
         tells: bool,
-    ) -> Stored<(String, String)> {
+    ) -> Stored<(&'static str, String)> {
         let Place { tenant, session: id, above, children } = place;
         let (trace, parent) = (log.meta.trace_id, log.meta.parent_step_id);
         // Nobody sends a gateway's own logs twice, so what they were is not looked at.
@@ -220,6 +219,9 @@ impl Scribe<'_> {
         log.cognition.entropy_score = reading.as_ref().map(|reading| reading.score);
         // The severity of a log is that of its score; what else was found is the session's.
         let level = reading.as_ref().map_or("normal", |reading| reading.level.as_str());
+        if level != "normal" && !tells {
+            self.look_back(id, i64::MAX)?;
+        }
         let watched = if counts {
             self.observe(id, i64::MAX, original.as_ref().unwrap_or(&log), tells)?
         } else {
@@ -253,7 +255,7 @@ impl Scribe<'_> {
         }
         let (name, number) = (row.name.clone(), row.steps);
 
-        let text = serde_json::to_string(&log).unwrap_or_default();
+        let text = text_of(&log);
         let reasoning = reasoning(&log);
         let step = NewStep {
             tenant,
@@ -281,7 +283,7 @@ impl Scribe<'_> {
         };
         let Some(stored) = self.store.add_step(&step)? else {
             // Somebody has given a step of another session the name that this one was to have.
-            return Ok((level.to_owned(), text));
+            return Ok((level, text));
         };
         self.live(id)?.add_step(trace);
         if step.waiting {
@@ -299,7 +301,6 @@ impl Scribe<'_> {
         if log.is_terminal() {
             self.end(id, tells)?;
         }
-        let level = level.to_owned();
         if open {
             self.remember_open(id, original.unwrap_or(log), text.len());
         }
@@ -462,34 +463,6 @@ impl Scribe<'_> {
         below.iter().try_for_each(|child| add(agent, &child.agent, at, child.at))
     }
 
-    fn tell_graph(
-        &mut self,
-        tenant: &Arc<str>,
-        session: &str,
-        log: &DecisionLog,
-        step: &NewStep<'_>,
-        children: &[KnownStep],
-    ) {
-        let above = step.parent.filter(|_| !step.waiting).map(|from| Edge { from, to: step.trace, count: 1 });
-        let below = children.iter().map(|child| Edge { from: step.trace, to: child.trace, count: 1 });
-        let node = NewNode {
-            trace_id: step.trace,
-            parent_step_id: step.parent,
-            agent_id: step.agent,
-            intent: start_of(&log.cognition.intent, MAX_INTENT),
-            tool_call: step.tool,
-            status: step.status,
-            entropy_score: log.cognition.entropy_score,
-            severity: step.level,
-            step: step.number,
-            orphan: false,
-            count: 1,
-        };
-        let edges = above.into_iter().chain(below).collect();
-        let grown = Grown { event_type: "graph", session_id: session, node, edges };
-        self.tell(Topic::Graph, "graph", tenant, &grown);
-    }
-
     /// What the agent must obey now. An order is told once.
     pub(crate) fn control_for(&mut self, session: i64, is_terminal: bool) -> Stored<Value> {
         let pause = self.pause_of(session);
@@ -514,7 +487,7 @@ impl Scribe<'_> {
                 topic: Topic::Sessions,
                 kind: "session",
                 tenant: Some(row.tenant_name.as_str().into()),
-                body: body(&row.told(paused, self.now)),
+                body: Said::now(&row.told(paused, self.now)),
                 order: None,
             });
             if row.ended {
@@ -533,8 +506,21 @@ impl Scribe<'_> {
         said: &impl Serialize,
     ) {
         let tenant = Some(Arc::clone(tenant));
-        self.drafts.push(Draft { topic, kind, tenant, body: body(said), order: None });
+        self.drafts.push(Draft { topic, kind, tenant, body: Said::now(said), order: None });
     }
+}
+
+/// A log as it is kept.
+pub(crate) fn text_of(log: &DecisionLog) -> String {
+    /// All that is in a log of a gateway beside what was said.
+    const NAMES: usize = 640;
+    let Action { tool_input, tool_output_summary, .. } = &log.action;
+    let said = [Some(&log.cognition.intent), tool_input.as_ref(), tool_output_summary.as_ref()];
+    let said: usize = said.into_iter().flatten().map(String::len).sum();
+    // Room for a few characters that have to be escaped: growing would copy all of it.
+    let mut text = Vec::with_capacity(NAMES + said + said / 16);
+    serde_json::to_writer(&mut text, log).unwrap_or_default();
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// A stored log as it stands in an answer.

@@ -12,7 +12,6 @@ use crate::hitl::Order;
 use crate::ingest::Arrival;
 use crate::observatory::Observatory;
 use crate::orders::Origin;
-use crate::polite::after_you;
 use crate::writer::Scribe;
 
 /// Something that happened to a session.
@@ -35,6 +34,14 @@ pub enum Note {
         session: String,
         /// What was found.
         finding: Value,
+    },
+    /// The session was in a loop, now or before: what it has wasted and will waste is counted. It need be told only where
+    /// [`traffic_is_judged`](crate::Options::traffic_is_judged), and may be told with every request.
+    Looped {
+        /// Whose it is.
+        tenant: Arc<str>,
+        /// The session.
+        session: String,
     },
     /// Something was done with a request. Each is one round of its session.
     Judged(Verdict),
@@ -192,15 +199,8 @@ impl Observatory {
     /// # Ok::<(), loopbreaker_observatory::StoreError>(())
     /// ```
     pub fn note_all(&self, notes: Vec<Note>) -> bool {
-        let count = notes.len();
         let relied_on = notes.iter().any(|note| matches!(note, Note::Ordered { .. }));
-        self.hand_over(count, relied_on, move |scribe| {
-            for note in notes {
-                scribe.note(note)?;
-                after_you();
-            }
-            Ok(())
-        })
+        self.hand_over(relied_on, notes)
     }
 
     /// Waits until everything that was noted before is written, for at most a few seconds. It blocks its thread.
@@ -218,12 +218,16 @@ impl Observatory {
 }
 
 impl Scribe<'_> {
-    fn note(&mut self, note: Note) -> Stored<()> {
+    pub(crate) fn note(&mut self, note: Note) -> Stored<()> {
         match note {
             Note::Stepped(arrival, usage) => self.note_step(*arrival, usage.as_ref()),
             Note::Completed(completion) => self.complete(&completion),
             Note::Used(usage) => self.note_usage(&usage),
             Note::Found { tenant, session, finding } => self.keep_finding(&tenant, &session, finding),
+            Note::Looped { tenant, session } => {
+                let id = self.session_named(&tenant, &session)?;
+                self.look_back(id, i64::MAX)
+            }
             Note::Judged(verdict) => self.note_verdict(&verdict),
             Note::HistoryElsewhere { tenant, session } => {
                 let id = self.session_named(&tenant, &session)?;

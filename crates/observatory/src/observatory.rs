@@ -17,6 +17,7 @@ use crate::guarded::Guarded;
 use crate::health::Health;
 use crate::hitl::{Held, Hitl, Observer, Order, OrderGiven, Pause, Standing};
 use crate::ingest::{Accepted, Arrival, Refusal};
+use crate::notes::Note;
 use crate::options::Options;
 use crate::orders::{Given, OrderRefused, Origin};
 use crate::policies::{Book, Governed, Overrides};
@@ -72,6 +73,8 @@ pub(crate) struct Shared {
     /// Whether other processes write to the same store.
     pub(crate) has_others: bool,
     pub(crate) keep_prompts: bool,
+    /// Whether traffic is looked at for what it wasted only where a loop was seen in it.
+    pub(crate) traffic_is_judged: bool,
     pub(crate) pause_timeout: i64,
     pub(crate) max_age: i64,
     pub(crate) max_bytes: u64,
@@ -180,6 +183,8 @@ impl Observatory {
             governed: Governed::new(opened.overrides, opened.switches),
             has_others: opened.store.is_shared(),
             keep_prompts: options.keep_prompts,
+            // What is kept without words cannot be read again once a loop was seen.
+            traffic_is_judged: options.traffic_is_judged && options.keep_prompts,
             pause_timeout: millis(options.pause_timeout),
             max_age: millis(options.max_age),
             max_bytes: options.max_bytes,
@@ -198,19 +203,26 @@ impl Observatory {
         Ok(Self { shared, readers, streams, leaving: watch::Sender::new(false), writer })
     }
 
-    /// Hands work to the writer without waiting, which notes so much; what finds no room is counted. `relied_on` says
-    /// whether it has to survive a loss of power.
-    pub(crate) fn hand_over(
-        &self,
-        count: usize,
-        relied_on: bool,
-        work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
-    ) -> bool {
-        let taken = self.writer.note(count, relied_on, work);
+    /// Hands notes to the writer without waiting; what finds no room is counted. `relied_on` says whether they have to
+    /// survive a loss of power.
+    pub(crate) fn hand_over(&self, relied_on: bool, notes: Vec<Note>) -> bool {
+        let count = notes.len() as u64;
+        let taken = self.writer.note_all(relied_on, notes);
         if !taken {
-            self.shared.health.count_dropped(count as u64);
+            self.shared.health.count_dropped(count);
         }
         taken
+    }
+
+    /// Hands work to the writer that notes one thing, as [`hand_over`](Self::hand_over) does.
+    pub(crate) fn hand_over_one(
+        &self,
+        relied_on: bool,
+        work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
+    ) {
+        if !self.writer.note(relied_on, work) {
+            self.shared.health.count_dropped(1);
+        }
     }
 
     /// Hands work to the writer behind all that waits, also where there is no room for more.
@@ -290,7 +302,7 @@ impl Observatory {
     pub fn refused(&self, tenant: &Arc<str>, payload: &[u8], rejection: &Rejection) {
         let (tenant, sha256, answer) = (Arc::clone(tenant), sha256(payload), redacted_answer(rejection));
         let agent = sender_of(payload);
-        self.hand_over(1, false, move |scribe| {
+        self.hand_over_one(false, move |scribe| {
             scribe.store.add_violation(scribe.now, &tenant, &agent, &sha256, &answer)?;
             let agent = Some(agent).filter(|agent| !agent.is_empty());
             let body = json!({

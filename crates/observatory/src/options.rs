@@ -34,6 +34,9 @@ pub struct Options {
     pub max_bytes: u64,
     /// Whether words are kept, or only their hashes.
     pub keep_prompts: bool,
+    /// Whether whoever notes traffic looks for loops in all of it, and says which sessions were in one
+    /// ([`Note::Looped`](crate::Note::Looped)): others waste nothing, and are not looked at again.
+    pub traffic_is_judged: bool,
     /// A pause that nobody decided about for so long becomes a rejection.
     pub pause_timeout: Duration,
     /// The thresholds, unless they were changed at run time.
@@ -83,6 +86,7 @@ impl Options {
             max_age: Duration::from_secs(30 * 24 * 3_600),
             max_bytes: 10 << 30,
             keep_prompts: true,
+            traffic_is_judged: false,
             pause_timeout: Duration::from_secs(30 * 60),
             detectors: DetectorsConfig::default(),
             events_kept: 16_384,

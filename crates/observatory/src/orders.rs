@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::audit::{self, Deed, sha256};
 use crate::error::Stored;
-use crate::events::{Draft, Topic, body};
+use crate::events::{Draft, Said, Topic};
 use crate::hitl::{Order, OrderGiven, Pause};
 use crate::redact::{redact_text, redacted_order};
 use crate::writer::Scribe;
@@ -130,7 +130,7 @@ impl Scribe<'_> {
             topic: Topic::Hitl,
             kind: "hitl",
             tenant: Some(Arc::from(row.tenant_name)),
-            body: body(&told),
+            body: Said::now(&told),
             order: Some(given.clone()),
         });
         if before != state {

@@ -48,7 +48,9 @@ impl Sqlite {
         let db = Connection::open(path)?;
         db.busy_timeout(BUSY)?;
         db.set_prepared_statement_cache_capacity(128);
-        // Only a new file takes this; it lets retention give space back.
+        // Only a new file takes these. Steps are appended, a kilobyte or two each, and a page is written as a whole, twice.
+        db.pragma_update(None, "page_size", 8_192)?;
+        // It lets retention give space back.
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         db.pragma_update(None, "journal_mode", "WAL")?;
         db.pragma_update(None, "synchronous", "FULL")?;
@@ -58,7 +60,8 @@ impl Sqlite {
         db.pragma_update(None, "cache_size", -16_384)?;
         // 32 MiB of pages gather before they are put into the file: each of them is written there once, however often
         // it has changed since, and half as much is left of the log of changes afterwards.
-        db.pragma_update(None, "wal_autocheckpoint", 8_192)?;
+        let pages = (32 << 20) / db.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0))?.max(512);
+        db.pragma_update(None, "wal_autocheckpoint", pages)?;
         db.pragma_update(None, "journal_size_limit", 64 << 20)?;
         let mut sqlite = Self { db, syncs: true, _lock: None };
         sqlite.migrate()?;

@@ -19,6 +19,7 @@ pub(crate) use room::Tidied;
 pub(crate) use shared_events::SharedEvent;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use loopbreaker::Wasted;
 use loopbreaker_record::TraceId;
@@ -133,10 +134,10 @@ pub(crate) struct KnownStep {
     pub(crate) tenant: i64,
     pub(crate) trace: TraceId,
     pub(crate) session: i64,
-    pub(crate) agent: String,
-    pub(crate) cluster: String,
+    pub(crate) agent: Arc<str>,
+    pub(crate) cluster: Arc<str>,
     pub(crate) at: i64,
-    pub(crate) level: String,
+    pub(crate) level: &'static str,
     /// Its result has not come.
     pub(crate) open: bool,
     /// Its place in its session, from 1 on.
@@ -174,8 +175,8 @@ pub(crate) struct NewStep<'a> {
     pub(crate) cluster: &'a str,
     pub(crate) tool: &'a str,
     pub(crate) model: &'a str,
-    pub(crate) status: &'a str,
-    pub(crate) level: &'a str,
+    pub(crate) status: &'static str,
+    pub(crate) level: &'static str,
     pub(crate) open: bool,
     pub(crate) tokens: u64,
     pub(crate) cost: f64,
@@ -194,8 +195,8 @@ pub(crate) struct NewStep<'a> {
 /// What becomes of an open step when its result comes.
 #[derive(Debug)]
 pub(crate) struct Completed<'a> {
-    pub(crate) status: &'a str,
-    pub(crate) level: &'a str,
+    pub(crate) status: &'static str,
+    pub(crate) level: &'static str,
     pub(crate) log: &'a str,
     pub(crate) texts: Texts<'a>,
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::concern::Concern;
 use crate::error::Stored;
 use crate::events::Topic;
-use crate::graph::{DoneNode, Grown, start_of};
+use crate::graph::{DoneNode, start_of};
 use crate::hitl::Order;
 use crate::ingest::Arrival;
 use crate::notes::{Completion, Usage, Verdict};
@@ -96,7 +96,9 @@ impl Scribe<'_> {
             (kept, seen)
         };
         log.action.status = status;
-        self.count(known, log)?;
+        if self.count(known, log)? != "normal" {
+            self.look_back(known.session, known.id)?;
+        }
         if status == Status::Pending {
             return Ok(());
         }
@@ -112,12 +114,12 @@ impl Scribe<'_> {
         Ok(())
     }
 
-    /// An open step is open no more: its entropy counts, and it is told again.
-    fn count(&mut self, known: &KnownStep, mut log: DecisionLog) -> Stored<()> {
+    /// An open step is open no more: its entropy counts, and it is told again. Says the level of its session's decisions.
+    fn count(&mut self, known: &KnownStep, mut log: DecisionLog) -> Stored<&'static str> {
         let reading = self.score(known.session, &log, None)?;
         log.cognition.entropy_score = Some(reading.score);
         let level = reading.level.as_str();
-        let text = serde_json::to_string(&log).unwrap_or_default();
+        let text = crate::ingest::text_of(&log);
         let reasoning = crate::ingest::reasoning(&log);
         let done = Completed {
             status: log.action.status.as_str(),
@@ -134,15 +136,15 @@ impl Scribe<'_> {
         let (tenant, name) = (Arc::from(row.tenant_name.as_str()), row.name.clone());
         let node = DoneNode {
             trace_id: known.trace,
-            agent_id: &known.agent,
+            agent_id: (*known.agent).into(),
             status: done.status,
             severity: level,
             entropy_score: reading.score,
             completed: true,
         };
-        let grown = Grown { event_type: "graph", session_id: &name, node, edges: Vec::new() };
-        self.tell(Topic::Graph, "graph", &tenant, &grown);
-        self.tell_entropy(&tenant, &name, known.session, &log, None, &reading)
+        self.tell_grown(&tenant, &name, node, Vec::new());
+        self.tell_entropy(&tenant, &name, known.session, &log, None, &reading)?;
+        Ok(level)
     }
 
     /// The session ends: its last round is over, nobody has to decide about it any more, and it is in no alarm.

@@ -1,4 +1,7 @@
 //! What loops burn: every redundant repeat after the first occurrence is marked in its step and summed up in its session.
+//!
+//! Where a gateway has looked for loops in its traffic, only the sessions in which it saw one are looked at again, and those
+//! that decide the same again.
 
 use std::collections::VecDeque;
 
@@ -257,21 +260,11 @@ impl Scribe<'_> {
         log: &DecisionLog,
         tells: bool,
     ) -> Stored<Watched> {
-        let (rules, generation) = self.shared.thresholds.redundancy();
-        let known = self.watches.get(&session).is_some_and(|watch| watch.generation == generation);
-        if !known {
-            let mut watch = Watch::new(&rules, generation);
-            // Hashes do not say what a call did, so what is kept without words is not read again.
-            if self.shared.keep_prompts && self.live(session)?.row.steps > 0 {
-                let earlier = self.last_logs(session, Watch::READ_AGAIN)?;
-                for KeptLog { id, number, log } in earlier.into_iter().filter(|kept| kept.id < behind) {
-                    for finding in watch.observe(&log, tells) {
-                        watch.is_news(&finding);
-                    }
-                    watch.stored(id, number);
-                }
-            }
-            self.watches.put(session, watch);
+        if !tells && self.shared.traffic_is_judged && !self.watches.contains(&session) {
+            return Ok(Watched::default());
+        }
+        if !self.is_watched(session) {
+            self.watch(session, behind, Watch::READ_AGAIN, tells)?;
         }
         let Some(watch) = self.watches.get_mut(&session) else { return Ok(Watched::default()) };
         let has_run = matches!(log.action.status, Status::Success | Status::Failure);
@@ -279,6 +272,45 @@ impl Scribe<'_> {
         let findings = watch.observe(log, tells);
         let wasted = watch.mark(&findings);
         Ok(Watched { findings, is_judged, wasted })
+    }
+
+    /// There may be a loop in the traffic of a gateway: what was in vain before the step `behind` is marked, and what comes
+    /// is looked at.
+    pub(crate) fn look_back(&mut self, session: i64, behind: i64) -> Stored<()> {
+        if !self.shared.traffic_is_judged || self.is_watched(session) {
+            return Ok(());
+        }
+        let findings = self.watch(session, behind, Watch::KEPT as u32, false)?;
+        let Some(watch) = self.watches.get_mut(&session) else { return Ok(()) };
+        let wasted = watch.mark(&findings);
+        self.note_waste(session, wasted.into_iter())
+    }
+
+    /// Whether a session is looked at, with the settings of now.
+    fn is_watched(&mut self, session: i64) -> bool {
+        let generation = self.shared.thresholds.redundancy().1;
+        self.watches.get(&session).is_some_and(|watch| watch.generation == generation)
+    }
+
+    /// Begins to look at a session, as if its last steps before `behind` had just been taken; says what is found there.
+    fn watch(&mut self, session: i64, behind: i64, last: u32, tells: bool) -> Stored<Vec<Finding>> {
+        let (rules, generation) = self.shared.thresholds.redundancy();
+        let mut watch = Watch::new(&rules, generation);
+        let mut found = Vec::new();
+        // Hashes do not say what a call did, so what is kept without words is not read again.
+        if self.shared.keep_prompts && self.live(session)?.row.steps > 0 {
+            let earlier = self.last_logs(session, last)?;
+            for KeptLog { id, number, log } in earlier.into_iter().filter(|kept| kept.id < behind) {
+                let findings = watch.observe(&log, tells);
+                watch.stored(id, number);
+                for finding in &findings {
+                    watch.is_news(finding);
+                }
+                found.extend(findings);
+            }
+        }
+        self.watches.put(session, watch);
+        Ok(found)
     }
 
     /// What was found with a step that is stored by now: what it shows to have been in vain is marked, and what that

@@ -17,6 +17,7 @@ use crate::error::{StoreError, Stored};
 use crate::events::{Draft, Event};
 use crate::hitl::{OrderGiven, Pause};
 use crate::ingest::LiveSession;
+use crate::notes::Note;
 use crate::observatory::Shared;
 use crate::polite::{after_you, hurry};
 use crate::store::{SharedEvent, Store};
@@ -39,8 +40,15 @@ pub(crate) struct Writer {
 type Job = Box<dyn FnOnce(&mut Scribe<'_>) -> Result<Effect, (StoreError, Effect)> + Send>;
 type Effect = Box<dyn FnOnce() + Send>;
 
+/// What an envelope holds.
+enum Work {
+    Job(Job),
+    /// What is noted, in order. A transaction that has taken long leaves the rest to the next one.
+    Notes(std::vec::IntoIter<Note>),
+}
+
 struct Envelope {
-    job: Job,
+    work: Work,
     /// How much is noted with it.
     count: usize,
     /// Whether somebody is told that it is written.
@@ -81,8 +89,13 @@ pub(crate) struct Scribe<'a> {
 const MAX_LIVE: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 /// Sessions whose last calls are kept in memory, at up to 30 kB each.
 const MAX_WATCHED: NonZeroUsize = NonZeroUsize::new(2_048).unwrap();
-/// What one transaction notes: far below the number of live sessions, so none is evicted before it is written.
-const MAX_BATCH: usize = 1_024;
+/// What one transaction notes: far below the number of live sessions, so none is evicted before it is written. A session
+/// is written once in it, and so is a page of the database, however much of both is noted.
+const MAX_BATCH: usize = 8_192;
+/// Where somebody waits for it, it does not gather more than this.
+const MAX_AWAITED: usize = 1_024;
+/// Of these, so many are written before the clock is looked at again.
+const NOTES_AT_ONCE: usize = 32;
 /// Jobs that may wait. Beyond that, callers wait.
 const MAX_WAITING: usize = 8_192;
 /// Notes that may wait. Beyond that, they are dropped and counted.
@@ -148,7 +161,7 @@ impl Writer {
         });
         let reason = Reason::default();
         let (place, told) = (Some(permit), Some(Arc::clone(&reason)));
-        self.send(Envelope { job, count: 1, relied_on: true, place, reason: told })?;
+        self.send(Envelope { work: Work::Job(job), count: 1, relied_on: true, place, reason: told })?;
         Ok(Pending {
             answer,
             reason,
@@ -157,17 +170,24 @@ impl Writer {
         })
     }
 
-    /// Does work some time soon if there are places for all that it notes, and tells nobody.
+    /// Does work some time soon if there is a place for it, and tells nobody.
     pub(crate) fn note(
         &self,
-        count: usize,
         relied_on: bool,
         work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
     ) -> bool {
+        self.take_note(1, relied_on, Work::Job(unanswered(work)))
+    }
+
+    /// Writes notes down some time soon if there are places for all of them, and tells nobody.
+    pub(crate) fn note_all(&self, relied_on: bool, notes: Vec<Note>) -> bool {
+        self.take_note(notes.len(), relied_on, Work::Notes(notes.into_iter()))
+    }
+
+    fn take_note(&self, count: usize, relied_on: bool, work: Work) -> bool {
         let places = u32::try_from(count).unwrap_or(u32::MAX);
         let Ok(permit) = Arc::clone(&self.notes).try_acquire_many_owned(places) else { return false };
-        let (job, place) = (unanswered(work), Some(permit));
-        self.send(Envelope { job, count, relied_on, place, reason: None }).is_ok()
+        self.send(Envelope { work, count, relied_on, place: Some(permit), reason: None }).is_ok()
     }
 
     /// Does work behind all that waits, whether there is a place for it or not: for the few who end with it.
@@ -175,8 +195,8 @@ impl Writer {
         &self,
         work: impl FnOnce(&mut Scribe<'_>) -> Stored<()> + Send + 'static,
     ) -> bool {
-        let job = unanswered(work);
-        self.send(Envelope { job, count: 0, relied_on: false, place: None, reason: None }).is_ok()
+        let work = Work::Job(unanswered(work));
+        self.send(Envelope { work, count: 0, relied_on: false, place: None, reason: None }).is_ok()
     }
 
     fn send(&self, envelope: Envelope) -> Stored<()> {
@@ -252,15 +272,18 @@ impl Desk {
             match jobs.recv_timeout(TICK) {
                 Ok(first) => {
                     // While one batch is synced to disk the next one gathers, so nobody has to wait for company.
-                    let mut count = first.count;
+                    let (mut count, mut is_awaited) = (first.count, first.relied_on);
                     let mut batch = VecDeque::from([first]);
-                    while count < MAX_BATCH
+                    let is_full =
+                        |count, is_awaited| count >= if is_awaited { MAX_AWAITED } else { MAX_BATCH };
+                    while !is_full(count, is_awaited)
                         && let Ok(next) = jobs.try_recv()
                     {
                         count += next.count;
+                        is_awaited |= next.relied_on;
                         batch.push_back(next);
                     }
-                    hurry(count >= MAX_BATCH);
+                    hurry(is_full(count, is_awaited));
                     while !batch.is_empty() {
                         self.commit(&mut batch);
                     }
@@ -277,18 +300,16 @@ impl Desk {
                     }
                 }
                 if self.shared.has_chores() {
-                    let job = unanswered(|scribe| {
+                    let chores = unanswered(|scribe| {
                         scribe.do_chores()?;
                         Ok(())
                     });
-                    let chores = Envelope { job, count: 0, relied_on: true, place: None, reason: None };
-                    self.commit(&mut [chores].into());
+                    self.commit(&mut [Envelope::of_our_own(chores)].into());
                 } else if self.is_to_be_tried() {
                     self.last_try = Instant::now();
                     let job =
                         unanswered(|scribe| scribe.store.put_setting(TRIED_SETTING, &scribe.now.to_string()));
-                    let trial = Envelope { job, count: 0, relied_on: true, place: None, reason: None };
-                    self.commit(&mut [trial].into());
+                    self.commit(&mut [Envelope::of_our_own(job)].into());
                 } else if self.store.words_are_due() {
                     self.commit(&mut VecDeque::new());
                 } else if self.store.may_shrink() {
@@ -372,15 +393,31 @@ impl Desk {
             now: self.shared.now(),
         };
         let started = Instant::now();
+        // They are free for others only when this transaction is over.
         let mut places = Vec::with_capacity(batch.len());
-        while let Some(Envelope { job, place, .. }) = batch.pop_front() {
-            // It is free for others only when this transaction is over.
-            places.push(place);
-            match job(&mut scribe) {
-                Ok(reply) => replies.push(reply),
-                Err((error, reply)) => {
-                    replies.push(reply);
-                    return Err(error);
+        while let Some(mut envelope) = batch.pop_front() {
+            match envelope.work {
+                Work::Job(job) => {
+                    places.push(envelope.place);
+                    match job(&mut scribe) {
+                        Ok(reply) => replies.push(reply),
+                        Err((error, reply)) => {
+                            replies.push(reply);
+                            return Err(error);
+                        }
+                    }
+                }
+                Work::Notes(mut notes) => {
+                    for note in notes.by_ref().take(NOTES_AT_ONCE) {
+                        scribe.note(note)?;
+                        after_you();
+                    }
+                    if notes.len() > 0 {
+                        envelope = Envelope { count: notes.len(), work: Work::Notes(notes), ..envelope };
+                        batch.push_front(envelope);
+                    } else {
+                        places.push(envelope.place);
+                    }
                 }
             }
             if started.elapsed() > BATCH_TIME {
@@ -449,6 +486,13 @@ impl Desk {
         self.watches.clear();
         self.open.clear();
         self.store.forget_places();
+    }
+}
+
+impl Envelope {
+    /// Work that nobody has asked for.
+    const fn of_our_own(job: Job) -> Self {
+        Self { work: Work::Job(job), count: 0, relied_on: true, place: None, reason: None }
     }
 }
 

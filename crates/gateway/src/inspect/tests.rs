@@ -27,7 +27,8 @@ impl Desk {
         let (rules, transcripts) = (&self.rules, &self.transcripts);
         let goes_on =
             Reader { tenant, rules, transcripts, fingerprint: true, anew: false, knows_the_end: false };
-        let read = |reader: Reader<'_>| reader.read(Dialect::Chat, body.as_bytes(), &mut |_, _| ()).unwrap();
+        let read =
+            |reader: Reader<'_>| reader.read(Dialect::Chat, body.as_bytes(), &mut |_, _, _| ()).unwrap();
         let seen = read(goes_on);
         let ending = seen.ending.clone();
         if ending.is_some_and(|ending| self.reminders.has_moved(0, &ending, &seen.chain)) {

@@ -52,8 +52,9 @@ struct Run {
 
 impl Clerk {
     const MAX_RUNS: usize = 20_000;
-    /// As many are handed over at once: a store on a slow link looks at its clock between two times of this.
-    const MAX_NOTES: usize = 32;
+    /// As many are handed over at once, and dropped where there is no room for them: about a page, since the store would
+    /// write a part of it with a transaction of its own.
+    const MAX_NOTES: usize = 4_096;
 
     pub(super) fn new(observatory: Arc<Observatory>) -> Self {
         let runs =
@@ -252,6 +253,10 @@ impl Clerk {
     }
 
     fn judged(&mut self, who: &Who, judged: Judged) {
+        if judged.has_looped || !judged.findings.is_empty() {
+            let (tenant, session) = (Arc::clone(&who.tenant), who.session.to_string());
+            self.note(Note::Looped { tenant, session });
+        }
         for mut finding in judged.findings {
             self.runs.get_or_insert_mut(who.key, Run::default).name_steps(&mut finding);
             let (tenant, session) = (Arc::clone(&who.tenant), who.session.to_string());
@@ -398,7 +403,7 @@ fn outcome(step: &Heard) -> (Status, Option<String>) {
         // A call that the transcript goes on from without a result never brought one.
         Some(Seen::Pending) | None => match step.result.as_deref() {
             None if step.tool.is_some() => Status::Skipped,
-            Some(result) if Outcome::of(result).failed() => Status::Failure,
+            Some(_) if step.failed => Status::Failure,
             _ => Status::Success,
         },
     };

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use loopbreaker::{RedundancyConfig, RedundancyRules, Step};
+use loopbreaker::{Outcome, RedundancyConfig, RedundancyRules, Step};
 use loopbreaker_dialect::{Answer, Call, Dialect, Ran, read_request};
 use loopbreaker_observatory::{Caller, Observatory, Options};
 use serde_json::Value;
 
-use super::{Answered, Entry, Heard, Journal, Who};
+use super::{Answered, Entry, Heard, Journal, Judged, Who};
 use crate::loops::{LoopState, Tail};
 use crate::sessions::SessionKey;
 
@@ -48,7 +48,9 @@ impl Talk {
         let mut messages = Vec::new();
         read_request(Dialect::Chat, body.as_bytes(), None, &mut |message| messages.push(message)).unwrap();
         let mut steps = Vec::new();
-        let mut tell = |place: usize, step: &Step<'_>| steps.push(Heard::of(place, step));
+        let mut tell = |place: usize, step: &Step<'_>, outcome: &Outcome| {
+            steps.push(Heard::of(place, step, outcome));
+        };
         self.loops.hear(&messages[self.heard..], &mut Tail::default(), &mut tell);
         self.heard = messages.len();
         (steps, self.loops.steps())
@@ -269,4 +271,52 @@ async fn calls_that_are_typed_in_words_are_written_once_each() {
         told[1..],
         [(Value::from("bash"), Value::from("success")), (Value::from("bash"), Value::from("success"))]
     );
+}
+
+/// What a conversation has wasted in the eyes of an observatory that looks at all traffic, or only where it is told of a
+/// loop. Each turn is a call of one of these files, which always say the same.
+async fn wasted(files: &[&str], is_judged: bool) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::at(folder.path().join("log.db"));
+    options.traffic_is_judged = is_judged;
+    let observatory = Arc::new(Observatory::open(options).unwrap());
+    let journal = Journal::open(Arc::clone(&observatory)).unwrap();
+    let mut talk = Talk::new();
+    let mut more = vec![ASKED.to_owned()];
+    for (turn, file) in (0..).zip(files) {
+        let messages: Vec<&str> = more.iter().map(String::as_str).collect();
+        let (heard, place) = talk.request(&messages);
+        journal.tell(Entry::Heard(who(), heard));
+        let has_looped = talk.loops.has_looped();
+        journal.tell(Entry::Judged(who(), Judged { has_looped, findings: Vec::new(), verdict: None }));
+        let id = format!("c{turn}");
+        journal.tell(answered(place, "", vec![call(&id, file)]));
+        more = vec![
+            format!(
+                r#"{{"role":"assistant","tool_calls":[{{"id":"{id}","type":"function","function":{{"name":"read_file","arguments":"{{\"path\":\"{file}\"}}"}}}}]}}"#
+            ),
+            format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"all that stands in {file}"}}"#),
+        ];
+    }
+    journal.flush(Duration::from_secs(5));
+    observed(&observatory, "sessions/run-17").await["wasted"].clone()
+}
+
+#[tokio::test]
+async fn waste_is_the_same_whether_all_traffic_is_looked_at_or_only_that_with_loops() {
+    let runs: [&[&str]; 6] = [
+        &["a", "b", "c", "d", "e", "f"],
+        &["a", "a", "a", "a", "b", "c"],
+        &["a", "b", "a", "b", "a", "b", "a", "b", "c"],
+        &["x", "a", "b", "c", "a", "b", "c", "a", "b", "c", "a", "b", "c", "y"],
+        &["a", "b", "c", "a", "d", "a", "e", "a", "f", "g"],
+        &["a", "a", "a", "b", "c", "d", "e", "e", "e", "e", "f"],
+    ];
+    let mut total = 0;
+    for run in runs {
+        let all = wasted(run, false).await;
+        assert_eq!(wasted(run, true).await, all, "{run:?}");
+        total += all["steps"].as_u64().unwrap();
+    }
+    assert!(total > 0, "some of them are loops");
 }

@@ -4,6 +4,7 @@
 //! event of another process, and with every transaction that fails. Connections that only read know nothing.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -15,9 +16,13 @@ use super::KnownStep;
 pub(super) struct Known {
     /// They never change, and are never removed.
     tenants: HashMap<String, i64>,
-    sessions: LruCache<(i64, String), i64>,
+    sessions: LruCache<Box<str>, i64>,
     steps: LruCache<(i64, TraceId), Arc<KnownStep>>,
     awaited: Awaited,
+    /// Names that the last steps had: nearly all have the same.
+    names: [Arc<str>; 4],
+    /// Where the name of a session is put together with its tenant, to be looked for.
+    key: String,
 }
 
 /// Steps that others wait for as their parents.
@@ -34,7 +39,7 @@ enum Awaited {
 
 const MAX_TENANTS: usize = 4_096;
 const MAX_SESSIONS: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
-/// With the names of their agents these are about 5 MB.
+/// These are about 4 MB.
 const MAX_STEPS: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 /// Steps that others wait for. Where there are more, the database is asked each time.
 pub(super) const MAX_AWAITED: usize = 16_384;
@@ -46,6 +51,8 @@ impl Default for Known {
             sessions: LruCache::new(MAX_SESSIONS),
             steps: LruCache::new(MAX_STEPS),
             awaited: Awaited::Unknown,
+            names: std::array::from_fn(|_| Arc::default()),
+            key: String::new(),
         }
     }
 }
@@ -63,11 +70,29 @@ impl Known {
     }
 
     pub(super) fn session(&mut self, tenant: i64, name: &str) -> Option<i64> {
-        self.sessions.get(&(tenant, name.to_owned())).copied()
+        self.find(tenant, name);
+        self.sessions.get(self.key.as_str()).copied()
     }
 
     pub(super) fn add_session(&mut self, tenant: i64, name: &str, id: i64) {
-        self.sessions.put((tenant, name.to_owned()), id);
+        self.find(tenant, name);
+        self.sessions.put(self.key.as_str().into(), id);
+    }
+
+    fn find(&mut self, tenant: i64, name: &str) {
+        self.key.clear();
+        // Writing into a `String` never fails.
+        write!(self.key, "{tenant} {name}").unwrap_or_default();
+    }
+
+    /// A name that many steps have, without a copy for each of them.
+    pub(super) fn shared_name(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.names.iter().find(|known| ***known == *name) {
+            return Arc::clone(known);
+        }
+        self.names.rotate_right(1);
+        self.names[0] = name.into();
+        Arc::clone(&self.names[0])
     }
 
     pub(super) fn step(&mut self, tenant: i64, trace: TraceId) -> Option<Arc<KnownStep>> {

@@ -39,9 +39,10 @@ impl Store {
             let order = |given: &OrderGiven| serde_json::to_string(given).ok();
             let orders: Vec<Option<String>> =
                 some.iter().map(|draft| draft.order.as_ref().and_then(order)).collect();
+            let bodies: Vec<_> = some.iter().map(|draft| draft.body.text()).collect();
             let mut values: Vec<Param<'_>> = Vec::with_capacity(some.len() * COLUMNS);
-            for (draft, order) in some.iter().zip(&orders) {
-                let Draft { topic, kind, tenant, body, .. } = draft;
+            for ((draft, body), order) in some.iter().zip(&bodies).zip(&orders) {
+                let Draft { topic, kind, tenant, .. } = draft;
                 let row = values![seq, topic.as_str(), *kind, tenant.as_deref(), &**body, order.as_ref()];
                 values.extend_from_slice(row);
                 seq += 1;
@@ -73,7 +74,7 @@ impl Store {
                 topic: Topic::parse(row.str(1)?).unwrap_or(Topic::Health),
                 kind: crate::events::known_kind(row.str(2)?),
                 tenant: row.maybe(3, Row::str)?.map(Arc::from),
-                body: row.str(4)?.into(),
+                body: row.text(4)?.into(),
             };
             Ok(SharedEvent { event, order: row.maybe(5, Row::text)? })
         })

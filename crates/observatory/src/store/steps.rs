@@ -6,6 +6,7 @@ use loopbreaker_record::TraceId;
 
 use super::known::MAX_AWAITED;
 use super::{Completed, KeptLog, KnownStep, NewStep, Said, Store};
+use crate::concern::level_named;
 use crate::database::{Flavour, Param, Row, values};
 use crate::error::{StoreError, Stored};
 
@@ -151,15 +152,16 @@ impl Store {
             self.add_words(id, &step.texts);
         }
         if let Some(known) = &mut self.known {
+            let (agent, cluster) = (known.shared_name(step.agent), known.shared_name(step.cluster));
             known.add_step(Arc::new(KnownStep {
                 id,
                 tenant: step.tenant,
                 trace: step.trace,
                 session: step.session,
-                agent: step.agent.to_owned(),
-                cluster: step.cluster.to_owned(),
+                agent,
+                cluster,
                 at: step.at,
-                level: step.level.to_owned(),
+                level: step.level,
                 open: step.open,
                 number: step.number,
             }));
@@ -174,8 +176,7 @@ impl Store {
     /// The result of an open step has come.
     pub(crate) fn complete_step(&mut self, step: &KnownStep, done: &Completed<'_>) -> Stored<()> {
         if let Some(known) = &mut self.known {
-            let level = done.level.to_owned();
-            known.add_step(Arc::new(KnownStep { level, open: false, ..step.clone() }));
+            known.add_step(Arc::new(KnownStep { level: done.level, open: false, ..step.clone() }));
         }
         self.change_words(step, &done.texts)?;
         self.execute(
@@ -229,13 +230,13 @@ fn known_step(row: &Row) -> Stored<KnownStep> {
         id: row.int(0)?,
         trace: trace_id(row, 1)?,
         session: row.int(2)?,
-        agent: row.text(3)?,
+        agent: row.str(3)?.into(),
         at: row.int(4)?,
-        level: row.text(5)?,
+        level: level_named(row.str(5)?),
         open: row.flag(6)?,
         tenant: row.int(7)?,
         number: row.count(8)?,
-        cluster: row.text(9)?,
+        cluster: row.str(9)?.into(),
     })
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn settle(server: &Server) {
     server.accept(&in_session(900_000, "another"));
 }
 
-fn settle_again(server: &Server, number: u32) {
+pub(crate) fn settle_again(server: &Server, number: u32) {
     server.accept(&in_session(900_000 + number, "another"));
 }
 

@@ -5,7 +5,7 @@ use loopbreaker_record::{DecisionLog, Moment, Status};
 use serde_json::{Value, json};
 
 use crate::server::{START, Server, id, in_session};
-use crate::traffic::{call, result, settle, tenant, trace};
+use crate::traffic::{call, result, settle, settle_again, tenant, trace};
 
 /// The nth of equal calls, each behind the one before.
 fn again(number: u32, status: &str, output: Option<&str>) -> Value {
@@ -159,4 +159,81 @@ fn synthetic_loops_of_the_probe_burn_nothing() {
     assert_eq!((&overview["wasted_today"]["steps"], &overview["calls_per_second"]), (&json!(0), &json!(0.0)));
     let (_, own) = server.get("/overview?tenant=loopbreaker-probe");
     assert_eq!(own["wasted_today"]["steps"], 4, "whoever asks for them sees them");
+}
+
+fn noted(server: &Server, number: u32) {
+    server.observatory.note(call(number, Status::Pending));
+    server.observatory.note(result(number));
+}
+
+/// A round of three calls that repeats; what each of them decides is not what the last few did.
+fn round_of_three(number: u32) -> Arrival {
+    let mut arrival = call(number, Status::Pending);
+    arrival.log.action.tool_input = Some(format!(r#"{{"command":"make part-{}"}}"#, number % 3));
+    arrival
+}
+
+#[test]
+fn where_a_gateway_judges_its_traffic_waste_is_counted_once_it_saw_a_loop() {
+    let looped = || Note::Looped { tenant: tenant(), session: "run".to_owned() };
+    let (all, judged) = (Server::start(), Server::start_with(|options| options.traffic_is_judged = true));
+    let both = |note: &dyn Fn() -> Note| {
+        for server in [&all, &judged] {
+            server.observatory.note(note());
+        }
+    };
+    let counted = || [&all, &judged].map(|server| server.get("/sessions/run").1["wasted"]["steps"].clone());
+    for number in 0..12 {
+        both(&|| round_of_three(number).into());
+        both(&|| result(number).into());
+    }
+    both(&|| round_of_three(12).into());
+    for server in [&all, &judged] {
+        settle(server);
+    }
+    let [wasted, of_judged] = counted();
+    assert!(wasted.as_u64() > Some(4), "{wasted}");
+    assert_eq!(of_judged, 0, "nobody has seen a loop");
+    for number in 12..16 {
+        both(&|| result(number).into());
+        both(&looped);
+        both(&|| round_of_three(number + 1).into());
+        for server in [&all, &judged] {
+            settle_again(server, number);
+        }
+        let [wasted, of_judged] = counted();
+        assert_eq!(of_judged, wasted);
+    }
+    // Whoever writes its logs itself is looked at all the same.
+    for number in 1..=4 {
+        let mut log = again(number, "failure", Some("1 test failed"));
+        log["meta"]["session_id"] = "own".into();
+        judged.accept(&log);
+    }
+    assert_eq!(judged.get("/sessions/own").1["wasted"]["steps"], 3);
+}
+
+#[test]
+fn a_session_that_decides_the_same_again_is_looked_at_without_a_word_of_a_gateway() {
+    let server = Server::start_with(|options| options.traffic_is_judged = true);
+    for number in 0..4 {
+        noted(&server, number);
+    }
+    server.observatory.note(call(4, Status::Pending));
+    settle(&server);
+    assert_eq!(wasted(&server), 3);
+}
+
+#[test]
+fn without_words_all_traffic_is_looked_at() {
+    let server = Server::start_with(|options| {
+        options.traffic_is_judged = true;
+        options.keep_prompts = false;
+    });
+    for number in 0..3 {
+        noted(&server, number);
+    }
+    server.observatory.note(call(3, Status::Pending));
+    settle(&server);
+    assert_eq!(wasted(&server), 2);
 }
