@@ -7,7 +7,7 @@ use loopbreaker::{
 };
 use proptest::prelude::*;
 
-use crate::script::{Line, call, findings, says, times, user};
+use crate::script::{Line, call, findings, says, times, user, word};
 
 /// A step out of a small world, so that repeats, cycles and writes really come about.
 fn step() -> impl Strategy<Value = Line> {
@@ -159,17 +159,5 @@ proptest! {
         prop_assert!(rejects <= 1);
         prop_assert!(report.wasted.steps <= lines.len());
         prop_assert_eq!(report.actions.is_empty(), report.verdict() != "loop");
-    }
-}
-
-/// A word of letters only, so that no rule about numbers is met.
-fn word(mut number: usize) -> String {
-    let mut word = String::from("w");
-    loop {
-        word.push(char::from(b'a' + (number % 26) as u8));
-        number /= 26;
-        if number == 0 {
-            return word;
-        }
     }
 }

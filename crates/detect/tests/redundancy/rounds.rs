@@ -3,7 +3,7 @@
 use loopbreaker::{Kind, Severity};
 use proptest::prelude::*;
 
-use crate::script::{Line, call, edit, findings, read, says, sh, times, user};
+use crate::script::{Line, call, edit, findings, read, says, sh, times, user, word};
 
 /// What is found, without what tells which step of a round came first.
 fn found(lines: &[Line]) -> Vec<(String, Severity, String, usize)> {
@@ -102,17 +102,5 @@ proptest! {
     fn a_few_things_done_for_long_are_the_same_in_any_order(unit in prop::collection::vec(step(), 2..6), size in 2_usize..4) {
         let run = in_rounds(&times(20, &unit), size);
         prop_assert_eq!(found(&turned(&run)), found(&run));
-    }
-}
-
-/// A word of letters only, so that no rule about numbers is met.
-fn word(mut number: usize) -> String {
-    let mut word = String::from("w");
-    loop {
-        word.push(char::from(b'a' + (number % 26) as u8));
-        number /= 26;
-        if number == 0 {
-            return word;
-        }
     }
 }

@@ -108,3 +108,15 @@ pub(crate) fn loops(lines: &[Line]) -> Vec<Kind> {
 pub(crate) fn times(count: usize, lines: &[Line]) -> Vec<Line> {
     lines.iter().cloned().cycle().take(count * lines.len()).collect()
 }
+
+/// A word of letters only, so that no rule about numbers is met.
+pub(crate) fn word(mut number: usize) -> String {
+    let mut word = String::from("w");
+    loop {
+        word.push(char::from(b'a' + (number % 26) as u8));
+        number /= 26;
+        if number == 0 {
+            return word;
+        }
+    }
+}
